@@ -1,0 +1,91 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_DIALECT_MOE_IR_MOEATTRS_TD
+#define PLATEAU_DIALECT_MOE_IR_MOEATTRS_TD
+
+include "plateau/Dialect/MoE/IR/MoEDialect.td"
+include "plateau/Dialect/MoE/IR/MoEEnums.td"
+
+class MoE_Attr<string name, string attrMnemonic> : AttrDef<MoE_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def MoE_RoleAttr : EnumAttr<MoE_Dialect, MoE_Role, "role"> {
+  let description = [{
+    What an argument or a result of `@loss` or `@step` is, so that a driver can fill it: `moe.role = #moe.role<tokens>`.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def MoE_ScopeAttr : MoE_Attr<"Scope", "scope"> {
+  let summary = "where a value belongs: phase, component and layer";
+  let description = [{
+    Metadata of a fused location. `layer` is left out for what belongs to no layer.
+
+    Example: `loc(fused<#moe.scope<backward, attention, layer = 3>>["q_proj"])`
+  }];
+  let parameters = (ins
+    EnumParameter<Plateau_Phase>:$phase,
+    EnumParameter<Plateau_Component>:$component,
+    OptionalParameter<"::std::optional<int64_t>">:$layer);
+  let assemblyFormat = "`<` $phase `,` $component (`,` `layer` `=` $layer^)? `>`";
+}
+
+def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
+  let summary = "a trained tensor: its name, its decay, its first value";
+  let description = [{
+    On an argument of `@loss` it says that the argument is trained: `moe.parameter = #moe.parameter<"lm_head.weight",
+    decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>`. `name` is the one in checkpoints; `decay`: whether weight decay applies;
+    element e starts as `mean` + `deviation` · a standard normal number drawn from (seed, name, e).
+  }];
+  let parameters = (ins
+    StringRefParameter<"name in checkpoints">:$name,
+    "bool":$decay,
+    "::mlir::FloatAttr":$mean,
+    "::mlir::FloatAttr":$deviation);
+  let assemblyFormat = [{
+    `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation `>`
+  }];
+  let builders = [
+    AttrBuilder<(ins "::llvm::StringRef":$name, "bool":$decay, "double":$mean, "double":$deviation), [{
+      auto f64 = ::mlir::Float64Type::get($_ctxt);
+      return $_get($_ctxt, name, decay, ::mlir::FloatAttr::get(f64, mean), ::mlir::FloatAttr::get(f64, deviation));
+    }]>
+  ];
+}
+
+def MoE_MemberAttr : MoE_Attr<"Member", "member"> {
+  let summary = "one tensor of a flat group";
+  let description = [{
+    The parameter it is or belongs to, its offset in elements from the start of the group, and its shape.
+  }];
+  let parameters = (ins
+    "::mlir::plateau::moe::ParameterAttr":$parameter,
+    "int64_t":$offset,
+    ArrayRefParameter<"int64_t", "dimensions">:$shape);
+  let assemblyFormat = "`<` $parameter `,` `offset` `=` $offset `,` `shape` `=` `[` $shape `]` `>`";
+  let extraClassDeclaration = [{
+    /// Number of elements.
+    int64_t getElements() const;
+  }];
+}
+
+def MoE_LayoutAttr : MoE_Attr<"Layout", "layout"> {
+  let summary = "the tensors of a flat group, in declaration order";
+  let description = [{
+    A group is one buffer; its tensors are views at recorded offsets, in declaration order, without overlap. The group's own
+    size may be larger (padding to a shard size).
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::plateau::moe::MemberAttr", "tensors">:$members);
+  let assemblyFormat = "`<` `[` $members `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// One past the last element of the last tensor.
+    int64_t getExtent() const;
+  }];
+}
+
+#endif // PLATEAU_DIALECT_MOE_IR_MOEATTRS_TD

@@ -1,0 +1,19 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// Registers every pass and pipeline of Plateau.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_INITALLPASSES_H
+#define PLATEAU_INITALLPASSES_H
+
+#include "plateau/Dialect/MoE/Transforms/Passes.h"
+
+namespace mlir::plateau {
+
+inline void registerAllPasses() { moe::registerMoEPasses(); }
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_INITALLPASSES_H

@@ -1,0 +1,104 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::plateau::moe;
+
+#include "plateau/Dialect/MoE/IR/MoEDialect.cpp.inc"
+#include "plateau/Dialect/MoE/IR/MoEEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
+
+void MoEDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "plateau/Dialect/MoE/IR/MoEOps.cpp.inc"
+      >();
+}
+
+int64_t MemberAttr::getElements() const { return ShapedType::getNumElements(getShape()); }
+
+int64_t LayoutAttr::getExtent() const {
+  int64_t extent = 0;
+  for (MemberAttr member : getMembers())
+    extent = std::max(extent, member.getOffset() + member.getElements());
+  return extent;
+}
+
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MemberAttr> members) {
+  int64_t end = 0;
+  for (MemberAttr member : members) {
+    StringRef name = member.getParameter().getName();
+    if (llvm::any_of(member.getShape(), [](int64_t size) { return size < 0; }))
+      return emitError() << "tensor '" << name << "' has a negative dimension";
+    if (member.getOffset() < end)
+      return emitError() << "tensor '" << name << "' starts at " << member.getOffset() << ", before the end " << end
+                         << " of the one before it: offsets ascend in declaration order without overlap";
+    end = member.getOffset() + member.getElements();
+  }
+  return success();
+}
+
+/// The attributes of the dialect that an argument of a function may carry, and what each requires of it.
+LogicalResult MoEDialect::verifyRegionArgAttribute(Operation *op, unsigned region, unsigned argument,
+                                                   NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitOpError() << "'" << attribute.getName() << "' belongs on an argument of a function";
+  Type type = function.getArgumentTypes()[argument];
+  StringRef name = attribute.getName();
+  auto fail = [&](const Twine &what) {
+    return op->emitOpError() << "argument #" << argument << ": '" << name << "' " << what;
+  };
+  if (name == "moe.role")
+    return isa<RoleAttr>(attribute.getValue()) ? success() : fail("must be a #moe.role");
+  if (name == "moe.parameter") {
+    if (!isa<ParameterAttr>(attribute.getValue()))
+      return fail("must be a #moe.parameter");
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || !isa<Float32Type, BFloat16Type>(tensor.getElementType()))
+      return fail("needs a static tensor of f32 or bf16");
+    return success();
+  }
+  if (name == "moe.layout") {
+    auto layout = dyn_cast<LayoutAttr>(attribute.getValue());
+    if (!layout)
+      return fail("must be a #moe.layout");
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || tensor.getRank() != 1 || !tensor.hasStaticShape() || tensor.getNumElements() < layout.getExtent())
+      return fail("needs a static flat tensor of at least " + Twine(layout.getExtent()) + " elements");
+    return success();
+  }
+  if (name == "moe.donated") {
+    auto index = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!index || index.getInt() < 0 || index.getInt() >= (int64_t)function.getNumResults())
+      return fail("must be the number of a result");
+    if (function.getResultTypes()[index.getInt()] != type)
+      return fail("names a result of another type");
+    return success();
+  }
+  return fail("is not an attribute of this dialect");
+}
+
+LogicalResult MoEDialect::verifyRegionResultAttribute(Operation *op, unsigned region, unsigned result,
+                                                      NamedAttribute attribute) {
+  if (attribute.getName() == "moe.role" && isa<RoleAttr>(attribute.getValue()))
+    return success();
+  return op->emitOpError() << "result #" << result << ": '" << attribute.getName()
+                           << "' is not an attribute of a result: only moe.role is";
+}

@@ -1,0 +1,50 @@
+
+// The kernels of the host backend: plain functions on dense row-major memory, single-threaded, deterministic. The calls of
+// runtime.h enqueue them on a lane. Parameters mean what they mean there.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_RUNTIME_HOST_KERNELS_H
+#define PLATEAU_RUNTIME_HOST_KERNELS_H
+
+#include "plateau/runtime.h"
+#include <string>
+
+namespace plateau::rt::host {
+
+/// What is wrong with the data a kernel met ("row 3 has token id 17000, but the table has 16384 rows"); empty when nothing is.
+using Fault = std::string;
+
+Fault embedding(plr_type type, int64_t rows, int64_t columns, int64_t vocabulary, const void *table, const int32_t *ids,
+                void *result);
+Fault embeddingGrad(plr_type type, int64_t rows, int64_t columns, int64_t vocabulary, const void *cotangent,
+                    const int32_t *ids, void *result, void *workspace);
+void rmsNorm(plr_type type, int64_t rows, int64_t columns, float epsilon, const void *input, const void *weight,
+             void *output, float *inverse);
+void rmsNormGrad(plr_type type, int64_t rows, int64_t columns, const void *cotangent, const void *input,
+                 const void *weight, const float *inverse, void *inputGrad, void *weightGrad, void *workspace);
+void rotaryTable(int64_t rows, int64_t half, double theta, const int32_t *positions, float *cos, float *sin);
+void rotary(plr_type type, int64_t rows, int64_t heads, int64_t half, bool inverse, const void *input, const float *cos,
+            const float *sin, void *result);
+Fault attention(plr_type type, int64_t rows, int64_t queryHeads, int64_t keyHeads, int64_t headSize, float scale,
+                const void *query, const void *key, const void *value, const int32_t *starts, void *output, float *lse,
+                void *workspace);
+Fault attentionGrad(plr_type type, int64_t rows, int64_t queryHeads, int64_t keyHeads, int64_t headSize, float scale,
+                    const void *cotangent, const void *query, const void *key, const void *value, const int32_t *starts,
+                    const void *output, const float *lse, void *queryGrad, void *keyGrad, void *valueGrad,
+                    void *workspace);
+void logSoftmax(int64_t rows, int64_t columns, const float *input, float *result);
+void logSoftmaxGrad(int64_t rows, int64_t columns, const float *cotangent, const float *output, float *result);
+void countLabels(int64_t rows, int32_t ignoreIndex, const int32_t *labels, float *result);
+Fault nll(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *logProbs, const int32_t *labels,
+          const float *count, float *result);
+Fault nllGrad(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *cotangent, const int32_t *labels,
+              const float *count, float *result);
+void gradNorm(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, float *norm);
+void clipFactor(float maxNorm, const float *norm, float *factor);
+void adamw(plr_type type, plr_type gradientType, int64_t segments, const int64_t *ranges, double beta1, double beta2,
+           double epsilon, double weightDecay, void *parameters, const void *gradients, float *first, float *second,
+           float *master, const float *factor, const float *learningRate, const int32_t *step);
+
+} // namespace plateau::rt::host
+
+#endif // PLATEAU_RUNTIME_HOST_KERNELS_H
