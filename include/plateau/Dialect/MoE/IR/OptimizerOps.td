@@ -25,7 +25,7 @@ def MoE_UnpackOp : MoE_Op<"unpack", [Pure, MoE_Footprint]> {
 
     Example:
     ```mlir
-    %w, %b = moe.unpack %group layout #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<20xf32> -> tensor<4x4xf32>, tensor<4xf32>
+    %w, %b = moe.unpack %group layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<20xf32> -> tensor<4x4xf32>, tensor<4xf32>
     ```
   }];
   let arguments = (ins MoE_Tensor<[F32, BF16], [1], "flat group">:$group, MoE_LayoutAttr:$layout);
@@ -51,7 +51,7 @@ def MoE_PackOp : MoE_Op<"pack", [Pure, AllTypesMatch<["into", "result"]>, MoE_Fo
 
     Example:
     ```mlir
-    %g = moe.pack %dw, %db into %old layout #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<4x4xf32>, tensor<4xf32> into tensor<20xf32>
+    %g = moe.pack %dw, %db into %old layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<4x4xf32>, tensor<4xf32> into tensor<20xf32>
     ```
   }];
   let arguments = (ins Variadic<MoE_Working>:$tensors, MoE_Tensor<[F32, BF16], [1], "flat group">:$into, MoE_LayoutAttr:$layout);
@@ -75,7 +75,7 @@ def MoE_GradNormOp : MoE_Op<"grad_norm", [Pure, MoE_Footprint]> {
 
     Example:
     ```mlir
-    %norm = moe.grad_norm %g layout #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<16xf32>
+    %norm = moe.grad_norm %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<16xf32>
     ```
   }];
   let arguments = (ins MoE_Tensor<[F32, BF16], [1], "flat group">:$gradients, MoE_LayoutAttr:$layout);
@@ -137,7 +137,7 @@ def MoE_AdamWOp : MoE_Op<"adamw", [Pure, MoE_Footprint]> {
     ```mlir
     %p1, %m1, %v1 = moe.adamw %p, %g, %m, %v scale %factor learning_rate %lr step %t
         beta1(9.0e-01) beta2(9.5e-01) epsilon(1.0e-08) weight_decay(1.0e-01)
-        layout #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+        layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
         : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
     ```
   }];
