@@ -54,7 +54,7 @@ def MoE_PackOp : MoE_Op<"pack", [Pure, AllTypesMatch<["into", "result"]>, MoE_Fo
     %g = moe.pack %dw, %db into %old layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<4x4xf32>, tensor<4xf32> into tensor<20xf32>
     ```
   }];
-  let arguments = (ins Variadic<MoE_Working>:$tensors, MoE_Tensor<[F32, BF16], [1], "flat group">:$into, MoE_LayoutAttr:$layout);
+  let arguments = (ins MoE_Tensor<[F32, BF16], [1], "flat group">:$into, Variadic<MoE_Working>:$tensors, MoE_LayoutAttr:$layout);
   let results = (outs MoE_Tensor<[F32, BF16], [1], "flat group">:$result);
   let assemblyFormat = "$tensors `into` $into `layout` $layout attr-dict `:` type($tensors) `into` type($into)";
   let hasVerifier = 1;
