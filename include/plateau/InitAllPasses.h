@@ -9,10 +9,14 @@
 #define PLATEAU_INITALLPASSES_H
 
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Pipelines/TrainingStep.h"
 
 namespace mlir::plateau {
 
-inline void registerAllPasses() { moe::registerMoEPasses(); }
+inline void registerAllPasses() {
+  moe::registerMoEPasses();
+  registerTrainingStepPipeline();
+}
 
 } // namespace mlir::plateau
 

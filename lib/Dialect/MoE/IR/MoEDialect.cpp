@@ -20,7 +20,23 @@ using namespace mlir::plateau::moe;
 #define GET_ATTRDEF_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
 
+namespace {
+/// Layouts are long and shared, scopes many: both print as aliases.
+struct Aliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
+    if (isa<LayoutAttr>(attribute)) {
+      os << "layout";
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+};
+} // namespace
+
 void MoEDialect::initialize() {
+  addInterfaces<Aliases>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
