@@ -3,6 +3,7 @@
 #include "plateau/Interfaces/Matmul.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -26,6 +27,11 @@ FailureOr<MatmulForm> MatmulForm::get(linalg::MatmulOp op) {
       maps[2] != getOperandMap(context, 0, 1, false))
     return failure();
   return form;
+}
+
+bool mlir::plateau::isOnZeros(linalg::MatmulOp op) {
+  auto fill = op.getOutputs()[0].getDefiningOp<linalg::FillOp>();
+  return fill && matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
 Value mlir::plateau::createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form) {

@@ -17,6 +17,9 @@ struct MatmulForm {
   static FailureOr<MatmulForm> get(linalg::MatmulOp op);
 };
 
+/// Whether `op` starts from zeros, so that its product overwrites its result.
+bool isOnZeros(linalg::MatmulOp op);
+
 /// `op(a) · op(b)` in f32, for 2-D tensors of one element type, on a zeroed f32 result.
 Value createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form);
 

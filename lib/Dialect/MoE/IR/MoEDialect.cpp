@@ -75,7 +75,7 @@ LogicalResult MoEDialect::verifyRegionArgAttribute(Operation *op, unsigned regio
                                                    NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
-    return op->emitOpError() << "'" << attribute.getName() << "' belongs on an argument of a function";
+    return op->emitOpError() << "'" << attribute.getName().strref() << "' belongs on an argument of a function";
   Type type = function.getArgumentTypes()[argument];
   StringRef name = attribute.getName();
   auto fail = [&](const Twine &what) {
@@ -115,6 +115,6 @@ LogicalResult MoEDialect::verifyRegionResultAttribute(Operation *op, unsigned re
                                                       NamedAttribute attribute) {
   if (attribute.getName() == "moe.role" && isa<RoleAttr>(attribute.getValue()))
     return success();
-  return op->emitOpError() << "result #" << result << ": '" << attribute.getName()
+  return op->emitOpError() << "result #" << result << ": '" << attribute.getName().strref()
                            << "' is not an attribute of a result: only moe.role is";
 }

@@ -67,4 +67,32 @@ def MoEAttachOptimizer : Pass<"moe-attach-optimizer", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::plateau::moe::MoEDialect"];
 }
 
+def MoEFoldMatmul : Pass<"moe-fold-matmul"> {
+  let summary = "Fold roundings and sums into the matmuls that feed them";
+  let description = [{
+    `arith.truncf` of an f32 `linalg.matmul` that nothing else reads becomes a matmul with a bf16 result; `arith.addf` of a
+    value and a matmul on zeros that nothing else reads becomes a matmul that accumulates onto that value. The runtime sums
+    every product in f32 and rounds or adds once, so neither changes a bit of what the two ops computed.
+
+    **Ensures** one f32 tensor of the product's size less is live at each fold.
+    **Does not** fold a sum onto a value that is read again later, which would need a copy of it.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def MoEFuseElementwise : Pass<"moe-fuse-elementwise"> {
+  let summary = "Gather elementwise ops into kernels";
+  let description = [{
+    Each run of elementwise ops of one shape (`arith` and `math` on tensors) that no other computation interrupts becomes one
+    `linalg.generic` with a result for each value that is read outside it.
+
+    A kernel computes a value again instead of reading it when the kernel then reads no more tensors than before. So the
+    backward pass of SwiGLU reads the gate, the up projection and the cotangent, and nothing in between is saved.
+
+    **Ensures** no elementwise op on tensors is left outside a `linalg.generic`; with r runs, at most r kernels.
+    **Does not** fuse across a matmul or an op of this dialect.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif // PLATEAU_DIALECT_MOE_TRANSFORMS_PASSES_TD
