@@ -66,6 +66,21 @@ struct NegF : DifferentiableModel<NegF, arith::NegFOp> {
   }
 };
 
+/// The smaller operand takes the cotangent; on a tie the second does.
+struct MinimumF : DifferentiableModel<MinimumF, arith::MinimumFOp> {
+  SmallVector<Value> getResiduals(Operation *op) const { return llvm::to_vector(op->getOperands()); }
+  LogicalResult buildAdjoint(Operation *, OpBuilder &builder, Location loc, ValueRange residuals,
+                             ArrayRef<Value> results, MutableArrayRef<Value> operands) const {
+    Value isFirst =
+        arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, residuals[0], residuals[1]);
+    Type type = results[0].getType();
+    Value zero = arith::ConstantOp::create(builder, loc, type, builder.getZeroAttr(type));
+    operands[0] = arith::SelectOp::create(builder, loc, isFirst, results[0], zero);
+    operands[1] = arith::SelectOp::create(builder, loc, isFirst, zero, results[0]);
+    return success();
+  }
+};
+
 /// The cotangent of a widened value is rounded to the narrow type, and the other way round.
 struct ExtF : DifferentiableModel<ExtF, arith::ExtFOp> {
   SmallVector<Value> getResiduals(Operation *) const { return {}; }
@@ -93,6 +108,7 @@ void mlir::plateau::registerArithDifferentiableModels(DialectRegistry &registry)
     arith::MulFOp::attachInterface<MulF>(*context);
     arith::DivFOp::attachInterface<DivF>(*context);
     arith::NegFOp::attachInterface<NegF>(*context);
+    arith::MinimumFOp::attachInterface<MinimumF>(*context);
     arith::ExtFOp::attachInterface<ExtF>(*context);
     arith::TruncFOp::attachInterface<TruncF>(*context);
   });

@@ -70,6 +70,39 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
   return success();
 }
 
+LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t ranks, int64_t tokens,
+                                int64_t sequence) {
+  if (ranks < 1 || tokens < 1 || sequence < 1)
+    return emitError() << "ranks (" << ranks << "), tokens (" << tokens << ") and sequence (" << sequence
+                       << ") must be at least 1";
+  if (tokens % sequence)
+    return emitError() << "tokens (" << tokens << ") must be a multiple of sequence (" << sequence << ")";
+  return success();
+}
+
+/// Whether an argument of this role has one row for each token of the batch.
+static bool isForEachToken(Role role) {
+  return role == Role::Tokens || role == Role::Labels || role == Role::Positions || role == Role::Starts;
+}
+
+LogicalResult MoEDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != "moe.batch")
+    return success();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  auto batch = dyn_cast<BatchAttr>(attribute.getValue());
+  if (!function || !batch)
+    return op->emitOpError() << "'moe.batch' must be a #moe.batch on a function";
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto role = function.getArgAttrOfType<RoleAttr>(index, "moe.role");
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (role && isForEachToken(role.getValue()) &&
+        (!tensor || tensor.getRank() != 1 || tensor.getDimSize(0) != batch.getTokens()))
+      return op->emitOpError() << "argument #" << index << ": " << stringifyRole(role.getValue()) << " must have "
+                               << batch.getTokens() << " rows, the tokens of 'moe.batch'";
+  }
+  return success();
+}
+
 /// The attributes of the dialect that an argument of a function may carry, and what each requires of it.
 LogicalResult MoEDialect::verifyRegionArgAttribute(Operation *op, unsigned region, unsigned argument,
                                                    NamedAttribute attribute) {
