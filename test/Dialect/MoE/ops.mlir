@@ -1,7 +1,7 @@
-// RUN: plateau-opt %s | FileCheck %s
-// RUN: plateau-opt %s | plateau-opt | FileCheck %s
-// RUN: plateau-opt %s --mlir-print-op-generic | plateau-opt | FileCheck %s
-// RUN: plateau-opt %s --emit-bytecode -o %t.mlirbc && plateau-opt %t.mlirbc | FileCheck %s
+// RUN: plateau-opt %s --mlir-print-local-scope | FileCheck %s
+// RUN: plateau-opt %s | plateau-opt --mlir-print-local-scope | FileCheck %s
+// RUN: plateau-opt %s --mlir-print-op-generic | plateau-opt --mlir-print-local-scope | FileCheck %s
+// RUN: plateau-opt %s --emit-bytecode -o %t.mlirbc && plateau-opt %t.mlirbc --mlir-print-local-scope | FileCheck %s
 
 // CHECK-LABEL: func.func @embedding
 func.func @embedding(%table: tensor<16x4xf32>, %ids: tensor<8xi32>) -> (tensor<8x4xf32>, tensor<16x4xf32>) {
