@@ -1,6 +1,6 @@
 # Tests of the host kernels, straight on their functions.
 add_executable(plateau-kernels-test)
-foreach(part attention)
+foreach(part attention embedding exponential norm optimizer rotary vocabulary)
   target_sources(plateau-kernels-test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/kernels_${part}.cpp)
 endforeach()
 target_include_directories(plateau-kernels-test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../lib)
