@@ -102,15 +102,19 @@ static void checkDense(Fields &fields, const SourceText &source, int64_t layers)
 /// The size of a head. Where the field is left out, transformers takes hidden_size / num_attention_heads for qwen3_moe
 /// but 128 for qwen3, so a file of the latter has to say.
 static int64_t readHeadDim(Fields &fields, StringRef modelType, const ModelConfig &config) {
-  std::optional<int64_t> fallback;
-  if (modelType == "qwen3_moe" && config.hiddenSize % config.heads == 0)
-    fallback = config.hiddenSize / config.heads;
-  int64_t headDim = fields.integer("head_dim", 1, maxSize, fallback);
-  if (headDim % 2 && headDim == fallback)
-    fields.wrong("head_dim", "even, and hidden_size / num_attention_heads is " + Twine(headDim));
-  else if (headDim % 2)
-    fields.wrong("head_dim", "even");
-  return headDim;
+  const JsonValue *value = fields.find("head_dim");
+  if (value && !value->isNull()) {
+    int64_t headDim = fields.integer("head_dim", 1, maxSize);
+    if (headDim % 2)
+      fields.wrong("head_dim", "even");
+    return headDim;
+  }
+  if (modelType != "qwen3_moe")
+    fields.wrong("head_dim", "given for model_type \"qwen3\"");
+  else if (config.hiddenSize % (2 * config.heads))
+    fields.wrong("head_dim", "given and even, since hidden_size / num_attention_heads, " + Twine(config.hiddenSize) +
+                                 " / " + Twine(config.heads) + ", is not an even integer");
+  return config.hiddenSize / config.heads;
 }
 
 llvm::Expected<ModelConfig> mlir::plateau::importer::parseConfig(const SourceText &source,
@@ -154,7 +158,7 @@ llvm::Expected<ModelConfig> mlir::plateau::importer::parseConfig(const SourceTex
     return error;
   for (const JsonMember *member : fields.unread())
     if (!isIrrelevant(member->key))
-      warnings << source.locate(member->begin) << ": warning: field '" << member->key
-               << "' is not known and is ignored\n";
+      warnings << source.locate(member->begin) << ": warning: field '"
+               << source.excerpt(member->begin + 1, member->end - 1) << "' is not known and is ignored\n";
   return config;
 }

@@ -28,10 +28,10 @@ static std::string shorten(StringRef text, size_t limit) {
 llvm::Expected<SourceText> SourceText::read(StringRef path) {
   auto refuse = [&](const Twine &what) { return SourceText(path, "").error(what); };
   if (llvm::sys::fs::is_directory(path))
-    return refuse("is a directory, not a file");
+    return refuse("the file is a directory");
   auto file = llvm::sys::fs::openNativeFileForRead(path);
   if (!file)
-    return refuse("cannot be read: " + llvm::toString(file.takeError()));
+    return refuse("the file cannot be read: " + llvm::toString(file.takeError()));
   std::string text;
   std::optional<std::string> failure;
   // One byte more than may be there tells a file that is too large, also when its size is not known beforehand.
@@ -41,7 +41,7 @@ llvm::Expected<SourceText> SourceText::read(StringRef path) {
     auto count = llvm::sys::fs::readNativeFile(*file, {text.data() + filled, text.size() - filled});
     text.resize(filled + (count ? *count : 0));
     if (!count)
-      failure = "cannot be read: " + llvm::toString(count.takeError());
+      failure = "the file cannot be read: " + llvm::toString(count.takeError());
     else if (*count == 0)
       break;
   }
@@ -49,7 +49,7 @@ llvm::Expected<SourceText> SourceText::read(StringRef path) {
   if (failure)
     return refuse(*failure);
   if (text.size() > maxJsonBytes)
-    return refuse("is larger than " + Twine(maxJsonBytes >> 20) + " MiB, the most a configuration may be");
+    return refuse("the file is larger than " + Twine(maxJsonBytes >> 20) + " MiB, the most a configuration may be");
   return SourceText(path, std::move(text));
 }
 
@@ -59,6 +59,8 @@ std::string SourceText::locate(size_t offset) const {
   size_t column = lineStart == StringRef::npos ? before.size() : before.size() - lineStart - 1;
   return name + ":" + std::to_string(before.count('\n') + 1) + ":" + std::to_string(column + 1);
 }
+
+std::string SourceText::excerpt(size_t begin, size_t end) const { return shorten(getText().slice(begin, end), 60); }
 
 llvm::Error SourceText::error(size_t offset, const Twine &message) const {
   return llvm::createStringError(Twine(locate(offset)) + ": error: " + message);
@@ -124,8 +126,8 @@ public:
   bool key(string_t &name) override {
     size_t begin = stringBegin();
     if (!keys.back().insert(name).second)
-      return refuse(begin, "duplicate key " + shorten(source.getText().slice(begin, offset()), 60));
-    std::get<JsonValue::Object>(containers.back()->data).push_back({std::move(name), begin, {}});
+      return refuse(begin, "duplicate key " + source.excerpt(begin, offset()));
+    std::get<JsonValue::Object>(containers.back()->data).push_back({std::move(name), begin, offset(), {}});
     return true;
   }
   bool end_object() override {
@@ -255,5 +257,5 @@ std::string mlir::plateau::importer::describe(const SourceText &source, const Js
     return "an array";
   if (value.as<JsonValue::Object>())
     return "an object";
-  return shorten(source.getText().slice(value.begin, value.end), 60);
+  return source.excerpt(value.begin, value.end);
 }

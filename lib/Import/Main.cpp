@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Import/Main.h"
-#include "mlir/IR/AsmState.h"
+#include "WriteModule.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "plateau/Import/BuildLoss.h"
@@ -129,30 +129,6 @@ static llvm::Error inFile(const SourceText &source, llvm::Error error) {
   return error ? source.error(llvm::toString(std::move(error))) : llvm::Error::success();
 }
 
-static llvm::Error flush(llvm::raw_fd_ostream &os) {
-  os.flush();
-  if (!os.has_error())
-    return llvm::Error::success();
-  std::error_code code = os.error();
-  os.clear_error();
-  return llvm::createStringError("error: the standard output cannot be written: " + Twine(code.message()));
-}
-
-static llvm::Error write(ModuleOp module, StringRef path) {
-  auto print = [&](raw_ostream &os) {
-    module.print(os, OpPrintingFlags().enableDebugInfo());
-    return llvm::Error::success();
-  };
-  if (path == "-") {
-    llvm::cantFail(print(llvm::outs()));
-    return flush(llvm::outs());
-  }
-  // Through a file beside it that takes its name at the end, so a failure leaves nothing behind.
-  if (llvm::Error error = llvm::writeToOutput(path, print))
-    return llvm::createStringError(path + ": error: cannot be written: " + llvm::toString(std::move(error)));
-  return llvm::Error::success();
-}
-
 static llvm::Error emit(const SourceText &source, const ModelConfig &config, ArrayRef<Parameter> parameters,
                         const CommandLine &line) {
   if (llvm::Error error = inFile(source, checkLossOptions(config, line.loss)))
@@ -170,7 +146,7 @@ static llvm::Error emit(const SourceText &source, const ModelConfig &config, Arr
     if (failed(manager.run(*module)))
       return inFile(source, llvm::createStringError("no training step could be made of its loss; see above"));
   }
-  return write(*module, line.output);
+  return writeModule(*module, line.output);
 }
 
 static llvm::Error run(const CommandLine &line) {
@@ -186,7 +162,7 @@ static llvm::Error run(const CommandLine &line) {
   if (!line.count)
     return emit(*source, *config, *parameters, line);
   (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*parameters));
-  return flush(llvm::outs());
+  return flush(llvm::outs(), standardOutput);
 }
 
 int mlir::plateau::importer::importMain(int argc, char **argv) {

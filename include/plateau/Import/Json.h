@@ -38,6 +38,9 @@ public:
   /// "name:line:column", both from 1, columns in bytes.
   std::string locate(size_t offset) const;
 
+  /// The bytes [begin, end) fit for a message: cut when they are many, and valid UTF-8 whatever the file holds.
+  std::string excerpt(size_t begin, size_t end) const;
+
   /// "name:line:column: error: message", and the same without a place in the file.
   llvm::Error error(size_t offset, const llvm::Twine &message) const;
   llvm::Error error(const llvm::Twine &message) const;
@@ -64,10 +67,10 @@ struct JsonValue {
   bool isNull() const { return as<std::nullptr_t>(); }
 };
 
-/// A member of an object; `begin` is where its key starts.
+/// A member of an object. Its key, with the quotes, is the bytes [begin, end).
 struct JsonMember {
   std::string key;
-  size_t begin = 0;
+  size_t begin = 0, end = 0;
   JsonValue value;
 };
 

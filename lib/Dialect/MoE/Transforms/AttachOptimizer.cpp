@@ -77,7 +77,7 @@ LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
   if (!(epsilon > 0) || !std::isfinite(epsilon))
     return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0";
   if (shardElements < 1)
-    return op->emitError() << "shard-elements is " << shardElements << ": it must be at least 1";
+    return op->emitError() << "shard-elements is " << static_cast<int64_t>(shardElements) << ": it must be at least 1";
   return success();
 }
 
