@@ -65,11 +65,9 @@ static llvm::Expected<Executor> createCompiled(func::FuncOp function, const RunO
   if (!made)
     return made.takeError();
   Executor executor;
-  executor.step = std::move(*made);
   if (options.trace)
-    executor.getTrace = [step = executor.step.get()](int rank) {
-      return static_cast<CompiledExecutor *>(step)->getTrace(rank);
-    };
+    executor.getTrace = [step = made->get()](int rank) { return step->getTrace(rank); };
+  executor.step = std::move(*made);
   return executor;
 }
 
