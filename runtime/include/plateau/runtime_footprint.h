@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /// Rows of a block of queries and of a block of keys in attention; queries are taken by strips inside a block.
-#define PLR_ATTENTION_QUERY_BLOCK 64
+#define PLR_ATTENTION_QUERY_BLOCK 128
 #define PLR_ATTENTION_KEY_BLOCK 64
 #define PLR_ATTENTION_STRIP 32
 

@@ -5,7 +5,7 @@
 // arith, math, tensor and func on small cases computed by hand.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 #include <cmath>
 
 using namespace mlir;

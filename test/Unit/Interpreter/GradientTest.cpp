@@ -6,7 +6,7 @@
 // stands in the text of a test, once by the adjoint that DifferentiableOpInterface builds.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "plateau/Interfaces/Differentiation.h"

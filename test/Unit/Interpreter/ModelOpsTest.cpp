@@ -5,7 +5,7 @@
 // The moe ops in float64 on small cases computed by hand, and the data errors they report.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 #include <cmath>
 
 using namespace mlir;

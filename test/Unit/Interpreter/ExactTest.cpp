@@ -5,7 +5,7 @@
 // The exact mode: the field, and what it must not and must tell apart.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 

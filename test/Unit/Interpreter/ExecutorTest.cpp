@@ -5,7 +5,7 @@
 // The executor: buffers, donation, digests, errors and interrupts.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
 

@@ -5,8 +5,8 @@
 // Parses small modules and evaluates their functions.
 //===----------------------------------------------------------------------===//
 
-#ifndef PLATEAU_TEST_UNIT_INTERPRETERTESTSUPPORT_H
-#define PLATEAU_TEST_UNIT_INTERPRETERTESTSUPPORT_H
+#ifndef PLATEAU_TEST_UNIT_INTERPRETER_INTERPRETERTEST_H
+#define PLATEAU_TEST_UNIT_INTERPRETER_INTERPRETERTEST_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -118,4 +118,4 @@ inline void expectNear(const Numbers &actual, const Numbers &expected, double to
 
 } // namespace mlir::plateau::test
 
-#endif // PLATEAU_TEST_UNIT_INTERPRETERTESTSUPPORT_H
+#endif // PLATEAU_TEST_UNIT_INTERPRETER_INTERPRETERTEST_H

@@ -5,7 +5,7 @@
 // linalg on small cases computed by hand.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTestSupport.h"
+#include "InterpreterTest.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
