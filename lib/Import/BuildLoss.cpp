@@ -13,6 +13,7 @@
 #include "mlir/IR/Verifier.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Interfaces/Matmul.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include <cmath>
@@ -77,9 +78,8 @@ private:
   Value buildVocabularyLoss(Value stream, Value labels);
 
   // Small pieces.
-  /// `input` · `weight`ᵀ; nn.Linear keeps its weight as [out, in].
-  Value buildLinear(Location loc, Value input, Value weight, Type element);
-  Value buildLinear(Location loc, Value input, Value weight) { return buildLinear(loc, input, weight, working); }
+  /// `input` · `weight`ᵀ, summed in f32 and left there; nn.Linear keeps its weight as [out, in].
+  Value buildLinear(Location loc, Value input, Value weight);
   Value buildNorm(Location loc, Value input, Value weight);
   /// [N, heads · head size] as [N, heads, head size], and back.
   Value splitHeads(Location loc, Value rows, int64_t heads);
@@ -150,13 +150,8 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
 // Small pieces
 //===----------------------------------------------------------------------===//
 
-Value LossBuilder::buildLinear(Location loc, Value input, Value weight, Type element) {
-  int64_t rows = cast<RankedTensorType>(input.getType()).getDimSize(0);
-  int64_t columns = cast<RankedTensorType>(weight.getType()).getDimSize(0);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(element, 0.0));
-  Value empty = tensor::EmptyOp::create(builder, loc, {rows, columns}, element);
-  Value start = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-  return linalg::MatmulTransposeBOp::create(builder, loc, start.getType(), {input, weight}, start).getResult(0);
+Value LossBuilder::buildLinear(Location loc, Value input, Value weight) {
+  return createMatmul(builder, loc, input, weight, {/*transposeA=*/false, /*transposeB=*/true});
 }
 
 Value LossBuilder::buildNorm(Location loc, Value input, Value weight) {
@@ -197,12 +192,15 @@ Value LossBuilder::buildSum(Location loc, Value a, Value b) {
   return narrow(loc, arith::AddFOp::create(builder, loc, widen(loc, a), widen(loc, b)));
 }
 
-/// silu(gate) · up with silu(g) = g / (1 + exp(−g)).
+/// silu(gate) · up with silu(g) = g / (1 + exp(min(−g, 80))). The bound changes silu by less than |g| · 2e-35 and keeps the
+/// exponential finite: backward multiplies it by quotients that underflow to 0, and 0 · inf would be NaN.
 Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
   Value g = widen(loc, gate), u = widen(loc, up);
   auto type = cast<RankedTensorType>(g.getType());
   Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 1.0f));
-  Value exponential = math::ExpOp::create(builder, loc, arith::NegFOp::create(builder, loc, g));
+  Value bound = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 80.0f));
+  Value bounded = arith::MinimumFOp::create(builder, loc, arith::NegFOp::create(builder, loc, g), bound);
+  Value exponential = math::ExpOp::create(builder, loc, bounded);
   Value silu = arith::DivFOp::create(builder, loc, g, arith::AddFOp::create(builder, loc, one, exponential));
   return narrow(loc, arith::MulFOp::create(builder, loc, silu, u));
 }
@@ -215,7 +213,7 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto at = [&](StringRef name) { return locate(Component::Attention, layer, name); };
   Value x = buildNorm(at("input_layernorm"), layer.getStream(), layer.getWeight("input_layernorm"));
   auto project = [&](StringRef name, int64_t heads) {
-    Value rows = buildLinear(at(name), x, layer.getWeight("self_attn." + name));
+    Value rows = narrow(at(name), buildLinear(at(name), x, layer.getWeight("self_attn." + name)));
     return splitHeads(at(name), rows, heads);
   };
   auto turn = [&](StringRef norm, StringRef rotary, Value heads) -> Value {
@@ -232,17 +230,17 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto attention = moe::AttentionOp::create(builder, at("attention"), TypeRange{query.getType(), lse}, query, key,
                                             value, layer.getStarts(), scale);
   Value rows = joinHeads(at("attention"), attention.getOutput());
-  Value output = buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj"));
+  Value output = narrow(at("o_proj"), buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj")));
   return buildSum(at("attention_residual"), layer.getStream(), output);
 }
 
 Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
   auto at = [&](StringRef name) { return locate(Component::Dense, layer, name); };
   Value x = buildNorm(at("post_attention_layernorm"), stream, layer.getWeight("post_attention_layernorm"));
-  Value gate = buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj"));
-  Value up = buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj"));
+  Value gate = narrow(at("gate_proj"), buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj")));
+  Value up = narrow(at("up_proj"), buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj")));
   Value hidden = buildSwiGLU(at("swiglu"), gate, up);
-  Value output = buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj"));
+  Value output = narrow(at("down_proj"), buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj")));
   return buildSum(at("dense_residual"), stream, output);
 }
 
@@ -276,7 +274,7 @@ Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
   Value count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
   Value x = buildNorm(at("norm"), stream, getWeight("model.norm"));
   Value table = getWeight(config.tiedEmbedding ? "model.embed_tokens" : "lm_head");
-  Value logits = buildLinear(at("lm_head"), x, table, builder.getF32Type());
+  Value logits = buildLinear(at("lm_head"), x, table);
   Value logProbs = moe::LogSoftmaxOp::create(builder, at("log_softmax"), logits);
   return moe::NLLOp::create(builder, at("nll"), logProbs, labels, count, ignoreIndex);
 }

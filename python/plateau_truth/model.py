@@ -44,7 +44,11 @@ def rotary_table(config, positions, dtype):
 
 
 def loss(config, parameters, inputs, dtype):
-    """Mean cross entropy over the labels that are not IGNORE. `dtype` is the type of parameters and activations."""
+    """Mean cross entropy over the labels that are not IGNORE. `dtype` is the type of parameters and activations.
+
+    The two constants of the model are float32 numbers, as they are where tensors are float32; all else is exact.
+    """
+    epsilon, scale = float(np.float32(config.epsilon)), float(np.float32(config.head_size**-0.5))
     wide = jnp.float64 if dtype == "float64" else jnp.float32
     rows, heads, groups, size = len(inputs["tokens"]), config.query_heads, config.key_heads, config.head_size
     cos, sin = inputs["cos"][:, None, :], inputs["sin"][:, None, :]
@@ -56,7 +60,7 @@ def loss(config, parameters, inputs, dtype):
 
     def rms_norm(x, name):
         x = x.astype(wide)
-        x = x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + config.epsilon)
+        x = x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + epsilon)
         return (x * parameters[name].astype(wide)).astype(dtype)
 
     def rotate(x):
@@ -69,7 +73,7 @@ def loss(config, parameters, inputs, dtype):
         value = linear(x, prefix + "v_proj.weight").reshape(rows, groups, size)
         query = rotate(rms_norm(query, prefix + "q_norm.weight")).reshape(rows, groups, heads // groups, size)
         key = rotate(rms_norm(key, prefix + "k_norm.weight"))
-        scores = jnp.einsum("igqd,jgd->gqij", query, key, preferred_element_type=wide) / np.sqrt(size)
+        scores = jnp.einsum("igqd,jgd->gqij", query, key, preferred_element_type=wide) * scale
         weights = jax.nn.softmax(jnp.where(visible, scores, -jnp.inf), axis=-1).astype(dtype)
         mixed = jnp.einsum("gqij,jgd->igqd", weights, value)
         return linear(mixed.reshape(rows, heads * size), prefix + "o_proj.weight")

@@ -14,7 +14,7 @@ class AdamW:
     beta2: float
     epsilon: float
     weight_decay: float
-    max_norm: float
+    clip_norm: float
     step: int = 0
     first: dict = dataclasses.field(default_factory=dict)
     second: dict = dataclasses.field(default_factory=dict)
@@ -23,7 +23,7 @@ class AdamW:
         """New parameters, and the norm of the gradients before clipping."""
         self.step += 1
         norm = math.sqrt(sum(float(np.sum(gradient * gradient)) for gradient in gradients.values()))
-        factor = min(1.0, self.max_norm / norm) if norm > 0 else 1.0
+        factor = min(1.0, self.clip_norm / norm) if norm > 0 else 1.0
         updated = {}
         for name, value in parameters.items():
             gradient = gradients[name] * factor

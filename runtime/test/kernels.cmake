@@ -1,9 +1,9 @@
-# Tests of the host kernels, straight on their functions.
-add_executable(plateau-kernels-test)
-foreach(part attention)
-  target_sources(plateau-kernels-test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/kernels_${part}.cpp)
-endforeach()
-target_include_directories(plateau-kernels-test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../lib)
-target_link_libraries(plateau-kernels-test PRIVATE plateau_rt plateau_rt_headers GTest::gtest GTest::gtest_main)
-target_compile_options(plateau-kernels-test PRIVATE -Wall -Wextra)
-add_test(NAME kernels COMMAND plateau-kernels-test)
+# Tests of the host kernels, straight on their functions; plateau_rt_test is CMakeLists.txt's.
+plateau_rt_test(plateau-rt-kernels-test
+  kernels_attention.cpp
+  kernels_embedding.cpp
+  kernels_exponential.cpp
+  kernels_norm.cpp
+  kernels_optimizer.cpp
+  kernels_rotary.cpp
+  kernels_vocabulary.cpp)

@@ -19,6 +19,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
 namespace plateau::rt::test {
@@ -98,6 +99,26 @@ inline Tensor tensorOf(const std::vector<double> &values, plr_type type = PLR_F3
   return result;
 }
 
+/// Address space for `count` zeros, of which only the pages that are touched take memory; null where the machine
+/// refuses it.
+class SparseFloats {
+public:
+  explicit SparseFloats(int64_t count)
+      : bytes(count * sizeof(float)),
+        memory(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~SparseFloats() {
+    if (data())
+      munmap(memory, bytes);
+  }
+  SparseFloats(const SparseFloats &) = delete;
+  SparseFloats &operator=(const SparseFloats &) = delete;
+  float *data() { return memory == MAP_FAILED ? nullptr : static_cast<float *>(memory); }
+
+private:
+  size_t bytes;
+  void *memory;
+};
+
 /// |actual − expected| ≤ tolerance · max|expected|, plus a unit in the last place of the type for each element. Where
 /// all that is expected is 0, inputs of size 1 cancelled, and the bound is the tolerance.
 inline void expectClose(plr_type type, const Tensor &actual, const std::vector<double> &expected, double tolerance,
@@ -160,6 +181,12 @@ inline std::string nameOfParameter(const testing::TestParamInfo<std::tuple<int, 
   INSTANTIATE_TEST_SUITE_P(                                                                                            \
       Variants, suite, testing::Combine(testing::Range(0, host::variantCount), testing::Values(PLR_F32, PLR_BF16)),    \
       nameOfParameter)
+
+/// For kernels that know f32 alone.
+#define PLATEAU_KERNEL_TEST_F32(suite)                                                                                 \
+  INSTANTIATE_TEST_SUITE_P(Variants, suite,                                                                            \
+                           testing::Combine(testing::Range(0, host::variantCount), testing::Values(PLR_F32)),          \
+                           nameOfParameter)
 
 } // namespace plateau::rt::test
 

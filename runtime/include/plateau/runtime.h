@@ -131,6 +131,7 @@ typedef struct plr_space_report {
   int64_t phase_peak_bytes[PLR_PHASES];
 } plr_space_report;
 
+/// Fills the report after a failure too.
 plr_status plr_memory_report(plr_context *context, plr_space space, plr_space_report *report);
 /// Starts a new measurement: the peaks become the live bytes.
 void plr_reset_peak(plr_context *context);
@@ -146,8 +147,9 @@ typedef void (*plr_kernel)(void **arguments);
 plr_status plr_launch(plr_lane *lane, const plr_tag *tag, plr_kernel function, void *const *arguments, int64_t count);
 
 /// c[m,n] (+)= op(a)[m,k] · op(b)[k,n], accumulated in f32. a is [m,k], or [k,m] when transpose_a; b is [k,n], or [n,k] when
-/// transpose_b. a and b are `type`, c is `result_type`. Zero m, n or k are legal; accumulate = 0 overwrites c whatever it
-/// held.
+/// transpose_b. a and b are `type`, c is `result_type`; f32 operands give an f32 result. Zero m, n or k are legal;
+/// accumulate = 0 overwrites c whatever it held. Scratch of the library comes from the device space, under the component
+/// workspace, and is released by this call: like all memory that is released, it may be handed out at once.
 plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b, int32_t accumulate,
                     plr_type type, plr_type result_type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
                     void *c);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /// Rows of a block of queries and of a block of keys in attention; queries are taken by strips inside a block.
-#define PLR_ATTENTION_QUERY_BLOCK 64
+#define PLR_ATTENTION_QUERY_BLOCK 128
 #define PLR_ATTENTION_KEY_BLOCK 64
 #define PLR_ATTENTION_STRIP 32
 
@@ -41,7 +41,7 @@ static inline int64_t plr_footprint_embedding_grad(int64_t rows, int64_t vocabul
   return 4 * (rows + vocabulary + 1 + columns);
 }
 
-/// plr_rms_norm_grad: the weight's gradient in f32, over all rows and over those of a block.
-static inline int64_t plr_footprint_rms_norm_grad(int64_t columns) { return 8 * columns; }
+/// plr_rms_norm_grad: the weight's gradient in f32, over the rows of a block and over all, and the latter's rounding error.
+static inline int64_t plr_footprint_rms_norm_grad(int64_t columns) { return 12 * columns; }
 
 #endif // PLATEAU_RUNTIME_FOOTPRINT_H

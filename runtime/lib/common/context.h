@@ -34,6 +34,8 @@ struct plr_context {
   std::array<std::unique_ptr<plateau::rt::Space>, PLR_SPACES> spaces;
   plateau::rt::host::EventPool events;
   std::unique_ptr<plateau::rt::host::GemmCache> gemms; ///< Made by the first product that wants it.
+  /// The last product of each lane that was given scratch memory.
+  std::array<plr_event, PLR_LANES> lastScratch = {};
   /// Declared last: the lanes' threads end first.
   std::array<std::unique_ptr<plr_lane>, PLR_LANES> lanes;
 };

@@ -50,7 +50,7 @@ void Call::tensor(const char *what, const void *pointer, std::initializer_list<i
   }
   if (overflow) {
     std::string text = std::string(what) + " has more bytes than 64 bits can count:";
-    for (int64_t size : sizes)
+    for (const int64_t &size : sizes)
       text += (&size == sizes.begin() ? " " : " x ") + std::to_string(size);
     refuse(text + " elements");
   } else if (!pointer) {

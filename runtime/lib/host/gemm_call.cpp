@@ -62,11 +62,19 @@ static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const
   Scratch scratch(call, gemm->getScratchBytes());
   if (context.error.getStatus() != PLR_OK)
     return;
+  plr_lane &lane = call.getLane();
+  // Another lane's product may be using the same bytes still.
+  if (scratch.pointer)
+    for (const plr_event &use : context.lastScratch)
+      if (use.lane)
+        lane.enqueueWait(use);
   call.enqueue([=, scratch = scratch.pointer](const Running &) -> Outcome {
     if (const char *fault = gemm->run(a, b, c, scratch))
       return {PLR_INTERNAL, fault};
     return {};
   });
+  if (scratch.pointer)
+    context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
 }
 
 extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b,

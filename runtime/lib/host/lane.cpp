@@ -65,6 +65,15 @@ void plr_lane::push() {
     filled.notify_one();
 }
 
+void plr_lane::enqueueWait(const plr_event &event) {
+  // A lane runs in order, so it need not wait for itself.
+  if (event.lane != this)
+    enqueue({"plr_wait"}, [event](const Running &) -> Outcome {
+      event.lane->waitFor(event.ticket);
+      return {};
+    });
+}
+
 void plr_lane::waitFor(uint64_t ticket) {
   std::unique_lock<std::mutex> lock(mutex);
   if (done >= ticket)
@@ -146,12 +155,7 @@ extern "C" plr_status plr_wait(plr_lane *lane, plr_event *event) {
       return lane->context.fail(PLR_INVALID_ARGUMENT, lane->locate({"plr_wait"}) + ": the event is null");
     if (&event->lane->context != &lane->context)
       return lane->context.fail(PLR_INVALID_ARGUMENT, lane->locate({"plr_wait"}) + ": the event is another context's");
-    // A lane runs in order, so it need not wait for itself.
-    if (event->lane != lane)
-      lane->enqueue({"plr_wait", nullptr, nullptr}, [target = *event](const Running &) -> Outcome {
-        target.lane->waitFor(target.ticket);
-        return {};
-      });
+    lane->enqueueWait(*event);
     return PLR_OK;
   });
 }

@@ -8,6 +8,7 @@
 #ifndef PLATEAU_RUNTIME_HOST_LANE_H
 #define PLATEAU_RUNTIME_HOST_LANE_H
 
+#include "host/events.h"
 #include "host/ring.h"
 #include "plateau/runtime.h"
 #include <condition_variable>
@@ -64,6 +65,9 @@ struct plr_lane {
     new (reserve(info, run, sizeof(Body), extra, extraBytes)) Body(body);
     push();
   }
+
+  /// What is enqueued from now on runs when `event` has completed.
+  void enqueueWait(const plr_event &event);
 
   /// The tasks enqueued so far.
   uint64_t getTicket() const { return enqueued; }

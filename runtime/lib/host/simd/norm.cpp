@@ -46,13 +46,14 @@ static void rmsNorm(int64_t rows, int64_t columns, float epsilon, const T *input
   }
 }
 
-/// workspace: two rows of f32, the weight's gradient over all rows and over the rows of the block at hand.
+/// workspace: three rows of f32, the weight's gradient over the rows of the block at hand, that of all blocks before,
+/// and what the latter lost to rounding: the sum over a million rows is as good as that over a few.
 template <typename T>
 static void rmsNormGrad(int64_t rows, int64_t columns, const T *cotangent, const T *input, const T *weight,
                         const float *inverse, T *inputGrad, T *weightGrad, float *workspace) {
-  constexpr int64_t block = 64;
-  float *total = workspace, *partial = workspace + columns;
-  __builtin_memset(total, 0, columns * sizeof(float));
+  constexpr int64_t block = 32;
+  float *partial = workspace, *total = workspace + columns, *lost = workspace + 2 * columns;
+  __builtin_memset(total, 0, 2 * columns * sizeof(float));
   for (int64_t begin = 0; begin < rows; begin += block) {
     int64_t end = begin + block < rows ? begin + block : rows;
     __builtin_memset(partial, 0, columns * sizeof(float));
@@ -70,7 +71,10 @@ static void rmsNormGrad(int64_t rows, int64_t columns, const T *cotangent, const
       });
     }
     forEachVector(columns, [&](int64_t j, int64_t count) {
-      store(total + j, load(total + j, count) + load(partial + j, count), count);
+      Vec before = load(total + j, count), added = load(partial + j, count) - load(lost + j, count);
+      Vec after = before + added;
+      store(total + j, after, count);
+      store(lost + j, (after - before) - added, count);
     });
   }
   forEachVector(columns, [&](int64_t j, int64_t count) { store(weightGrad + j, load(total + j, count), count); });

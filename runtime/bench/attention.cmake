@@ -1,0 +1,5 @@
+add_executable(plateau-attention-bench attention_bench.cpp)
+target_include_directories(plateau-attention-bench PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../lib)
+target_include_directories(plateau-attention-bench SYSTEM PRIVATE ${DNNL_INCLUDE_DIR})
+target_link_libraries(plateau-attention-bench PRIVATE plateau_rt ${DNNL_LIBRARY})
+target_compile_options(plateau-attention-bench PRIVATE -Wall -Wextra)

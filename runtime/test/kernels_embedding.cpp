@@ -1,0 +1,116 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "host/kernels.h"
+#include "kernels_support.h"
+#include "plateau/runtime_footprint.h"
+
+using namespace plateau::rt;
+using namespace plateau::rt::test;
+
+namespace {
+
+class Embedding : public KernelTest {};
+
+TEST_P(Embedding, SumsRowsInOrder) {
+  for (int64_t columns : {1, 5, 16, 33, 64}) {
+    Tensor cotangent = randomTensor(type, 40 * columns, 1), result(type, columns), workspace(PLR_F32, columns);
+    const int32_t rows[] = {0, 3, 4, 9, 39};
+    std::vector<double> expected(columns);
+    for (int32_t row : rows)
+      for (int64_t j = 0; j < columns; ++j)
+        expected[j] += cotangent[row * columns + j];
+    variant->embeddingSum(type, columns, 5, rows, cotangent.data(), result.data(), workspace.floats());
+    expectClose(type, result, expected, 1e-6, "sum");
+    EXPECT_TRUE(workspace.endIsIntact());
+  }
+}
+
+// 1024 rows of 1/256 are 4; a running sum in bf16 would stop at 1.
+TEST_P(Embedding, SumsInF32) {
+  Tensor cotangent(type, 1024), result(type, 1), workspace(PLR_F32, 1);
+  std::vector<int32_t> rows(1024);
+  for (int32_t i = 0; i < 1024; ++i) {
+    rows[i] = i;
+    cotangent.set(i, 1.0 / 256);
+  }
+  variant->embeddingSum(type, 1, 1024, rows.data(), cotangent.data(), result.data(), workspace.floats());
+  EXPECT_EQ(result[0], 4);
+}
+
+PLATEAU_KERNEL_TEST(Embedding);
+
+class EmbeddingOps : public testing::TestWithParam<plr_type> {};
+
+TEST_P(EmbeddingOps, LooksUpRows) {
+  plr_type type = GetParam();
+  Tensor table = randomTensor(type, 7 * 5, 1), result(type, 4 * 5);
+  const int32_t ids[] = {6, 0, 3, 6};
+  EXPECT_EQ(host::embedding(type, 4, 5, 7, table.data(), ids, result.data()), "");
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t j = 0; j < 5; ++j)
+      EXPECT_EQ(result[i * 5 + j], table[ids[i] * 5 + j]);
+  EXPECT_TRUE(result.endIsIntact());
+}
+
+TEST_P(EmbeddingOps, GradientWritesAllRows) {
+  plr_type type = GetParam();
+  const int64_t rows = 50, columns = 19, vocabulary = 23;
+  std::mt19937 generator(3);
+  std::vector<int32_t> ids(rows);
+  for (int32_t &id : ids)
+    id = static_cast<int32_t>(generator() % 12) * 2;
+  Tensor cotangent = randomTensor(type, rows * columns, 1), result(type, vocabulary * columns);
+  Tensor workspace(PLR_F32, plr_footprint_embedding_grad(rows, vocabulary, columns) / 4);
+  ASSERT_EQ(host::embeddingGrad(type, rows, columns, vocabulary, cotangent.data(), ids.data(), result.data(),
+                                workspace.data()),
+            "");
+  std::vector<double> expected(vocabulary * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      expected[ids[i] * columns + j] += cotangent[i * columns + j];
+  expectClose(type, result, expected, 1e-6, "gradient");
+  EXPECT_TRUE(workspace.endIsIntact());
+  for (int64_t j = 0; j < columns; ++j) {
+    EXPECT_EQ(result[1 * columns + j], 0);
+    EXPECT_FALSE(std::signbit(result[1 * columns + j]));
+  }
+}
+
+TEST_P(EmbeddingOps, NoRows) {
+  plr_type type = GetParam();
+  Tensor result(type, 12), workspace(PLR_F32, plr_footprint_embedding_grad(0, 3, 4) / 4);
+  EXPECT_EQ(host::embedding(type, 0, 4, 3, nullptr, nullptr, nullptr), "");
+  EXPECT_EQ(host::embeddingGrad(type, 0, 4, 3, nullptr, nullptr, result.data(), workspace.data()), "");
+  for (int64_t i = 0; i < 12; ++i)
+    EXPECT_EQ(result[i], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingOps, testing::Values(PLR_F32, PLR_BF16),
+                         [](const auto &info) { return nameOf(info.param); });
+
+TEST(EmbeddingFaults, IdOutOfRange) {
+  float data[64] = {};
+  const int32_t above[] = {1, 2, 0, 17000}, negative[] = {0, -1};
+  EXPECT_EQ(host::embedding(PLR_F32, 4, 1, 16384, data, above, data),
+            "row 3 has token id 17000, but the table has 16384 rows");
+  EXPECT_EQ(host::embeddingGrad(PLR_F32, 2, 1, 3, data, negative, data, data),
+            "row 1 has token id -1, but the table has 3 rows");
+}
+
+TEST(EmbeddingOffsets, Beyond32Bits) {
+  const int64_t vocabulary = 5000000, columns = 1024;
+  SparseFloats table(vocabulary * columns);
+  if (!table.data())
+    GTEST_SKIP() << "this machine gives out no address space of " << vocabulary * columns * 4 << " bytes";
+  table.data()[(vocabulary - 1) * columns + 5] = 3;
+  const int32_t ids[] = {static_cast<int32_t>(vocabulary - 1)};
+  std::vector<float> result(columns, NAN);
+  EXPECT_EQ(host::embedding(PLR_F32, 1, columns, vocabulary, table.data(), ids, result.data()), "");
+  EXPECT_EQ(result[5], 3);
+  EXPECT_EQ(result[6], 0);
+}
+
+} // namespace
