@@ -43,8 +43,7 @@ Cell makeInteger(uint64_t bits, unsigned width) {
   return cell;
 }
 
-// --- Floating-point functions that differ between the modes
-// ----------------------------------------------------------------
+// --- Floating-point functions that differ between the modes ---
 
 /// A function of one number: itself in float64, a hash of the op and the number in exact mode.
 template <double (*function)(double)>
@@ -120,8 +119,7 @@ bool compare(arith::CmpFPredicate predicate, Scalar a, Scalar b) {
   llvm_unreachable("a predicate of arith.cmpf");
 }
 
-// --- Integers
-// --------------------------------------------------------------------------------------------------------------
+// --- Integers ---
 
 /// The value an integer of `width` bits has as a signed number: an i1 is kept as 0 or 1 and counts as 0 or -1.
 int64_t getSigned(int64_t integer, unsigned width) { return width == 1 ? -integer : integer; }
@@ -168,8 +166,7 @@ Cell extendUnsigned(Self self, Operands x) {
 /// Sums, differences and products wrap: they are taken modulo 2^64 first.
 uint64_t bits(Cell cell) { return static_cast<uint64_t>(cell.integer); }
 
-// --- The table
-// -------------------------------------------------------------------------------------------------------------
+// --- The table ---
 
 template <typename S>
 const llvm::StringMap<ElementFunction::Pointer> &getFunctions() {

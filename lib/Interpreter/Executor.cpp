@@ -11,16 +11,15 @@ using namespace mlir;
 using namespace mlir::plateau;
 using namespace mlir::plateau::interpreter;
 
-// --- Between buffers and tensors
-// -------------------------------------------------------------------------------------------
+// --- Between buffers and tensors ---
 
-/// Calls `function(index, bits)` with each element of a buffer of elements of `Stored`.
+/// Calls `function` with each element of a buffer of elements of `Stored`.
 template <typename Stored, typename Function>
 static void forEachStored(ArrayRef<char> bytes, Function &&function) {
   for (size_t index = 0; index < bytes.size() / sizeof(Stored); ++index) {
     Stored stored;
     std::memcpy(&stored, bytes.data() + index * sizeof(Stored), sizeof(Stored));
-    function(index, stored);
+    function(stored);
   }
 }
 
@@ -28,12 +27,12 @@ static void forEachStored(ArrayRef<char> bytes, Function &&function) {
 static std::vector<double> decodeNumbers(Type element, ArrayRef<char> bytes) {
   std::vector<double> numbers;
   if (element.isF64())
-    forEachStored<double>(bytes, [&](size_t, double stored) { numbers.push_back(stored); });
+    forEachStored<double>(bytes, [&](double stored) { numbers.push_back(stored); });
   else if (element.isF32())
-    forEachStored<float>(bytes, [&](size_t, float stored) { numbers.push_back(stored); });
+    forEachStored<float>(bytes, [&](float stored) { numbers.push_back(stored); });
   else
-    forEachStored<uint16_t>(
-        bytes, [&](size_t, uint16_t stored) { numbers.push_back(llvm::bit_cast<float>(uint32_t(stored) << 16)); });
+    forEachStored<uint16_t>(bytes,
+                            [&](uint16_t stored) { numbers.push_back(llvm::bit_cast<float>(uint32_t(stored) << 16)); });
   return numbers;
 }
 
@@ -47,9 +46,9 @@ static Tensor decode(RankedTensorType type, Mode mode, ArrayRef<char> bytes) {
   }
   std::vector<int64_t> integers;
   if (type.getElementType().isInteger(64))
-    forEachStored<int64_t>(bytes, [&](size_t, int64_t stored) { integers.push_back(stored); });
+    forEachStored<int64_t>(bytes, [&](int64_t stored) { integers.push_back(stored); });
   else
-    forEachStored<int32_t>(bytes, [&](size_t, int32_t stored) { integers.push_back(stored); });
+    forEachStored<int32_t>(bytes, [&](int32_t stored) { integers.push_back(stored); });
   return Tensor::make(type.getShape(), std::move(integers));
 }
 
@@ -86,8 +85,7 @@ static void encode(Type element, const Tensor &tensor, MutableArrayRef<char> byt
   });
 }
 
-// --- The executor
-// ----------------------------------------------------------------------------------------------------------
+// --- The executor ---
 
 static bool isBufferType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);

@@ -16,8 +16,7 @@ using namespace mlir;
 using namespace mlir::plateau;
 using namespace mlir::plateau::interpreter;
 
-// --- Maps
-// ------------------------------------------------------------------------------------------------------------------
+// --- Maps ---
 
 /// `expression` as a linear form of the loop coordinates; fails when it has a division or remainder.
 static LogicalResult addTo(LinearForm &form, AffineExpr expression, int64_t factor) {
@@ -50,8 +49,7 @@ static FailureOr<LinearForm> getPositions(AffineMap map, ArrayRef<int64_t> shape
   return form;
 }
 
-// --- Point by point
-// --------------------------------------------------------------------------------------------------------
+// --- Point by point ---
 
 namespace {
 /// The body of a structured op as a list of steps on numbered cells.
@@ -177,8 +175,7 @@ static LogicalResult evaluateStructured(Operation *operation, RankCall &call, Mo
   return success();
 }
 
-// --- linalg.matmul
-// ---------------------------------------------------------------------------------------------------------
+// --- linalg.matmul ---
 
 /// c[m, n] += a[m, k] · b[k, n]. Each element takes its terms in ascending order of k; only the order in which elements
 /// take their turns is chosen for speed.

@@ -21,8 +21,7 @@ static MutableArrayRef<Scalar> writeCopy(RankCall &call, Value result, Value old
   return elements;
 }
 
-// --- Flat groups
-// -----------------------------------------------------------------------------------------------------------
+// --- Flat groups ---
 
 template <typename Scalar>
 static LogicalResult evaluateUnpack(UnpackOp op, RankCall &call) {
@@ -40,8 +39,7 @@ static LogicalResult evaluatePack(PackOp op, RankCall &call) {
   return success();
 }
 
-// --- Gradient norm and clipping
-// --------------------------------------------------------------------------------------------
+// --- Gradient norm and clipping ---
 
 template <typename Scalar>
 static Scalar sumSquares(GradNormOp op, RankCall &call) {
@@ -78,8 +76,7 @@ static LogicalResult evaluateClipFactorExactly(ClipFactorOp op, RankCall &call) 
   return success();
 }
 
-// --- moe.adamw
-// -------------------------------------------------------------------------------------------------------------
+// --- moe.adamw ---
 
 namespace {
 /// The new state of one update, which starts as a copy of the old one. `updated` is what the update is applied to: the

@@ -13,8 +13,7 @@ using namespace mlir::plateau;
 using namespace mlir::plateau::interpreter;
 using namespace mlir::plateau::moe;
 
-// --- moe.log_softmax
-// -------------------------------------------------------------------------------------------------------
+// --- moe.log_softmax ---
 
 static LogicalResult evaluateLogSoftmax(LogSoftmaxOp op, RankCall &call) {
   auto input = call.read<double>(op.getInput());
@@ -71,8 +70,7 @@ static LogicalResult evaluateLogSoftmaxGradExactly(LogSoftmaxGradOp op, RankCall
   return success();
 }
 
-// --- The loss: linear in the log probabilities, so the same in both modes
-// --------------------------------------------------
+// --- The loss: linear in the log probabilities, so the same in both modes ---
 
 /// Every label is a column, or the one that is ignored.
 static LogicalResult checkLabels(RankCall &call, ArrayRef<int64_t> labels, int64_t ignored, int64_t columns) {

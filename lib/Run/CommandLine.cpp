@@ -7,6 +7,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Run/Error.h"
 #include "plateau/Run/Interrupt.h"
@@ -51,6 +52,22 @@ static llvm::Error writeTraces(Executor &executor, const TrainingOptions &option
   return options.gemmShapes.empty() ? llvm::Error::success() : writeGemmShapes(options.gemmShapes, spans);
 }
 
+/// Prints a diagnostic whose location is the name of an op: imported files have no lines.
+static LogicalResult printNamed(Diagnostic &diagnostic, llvm::StringRef path) {
+  if (LocationAttr(diagnostic.getLocation()).findInstanceOf<FileLineColRange>())
+    return failure(); // For the handler that shows the line.
+  llvm::StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
+                         : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
+                                                                                   : "note";
+  llvm::errs() << "plateau-run: " << kind << ": " << path << ": ";
+  if (llvm::StringRef name = moe::getLocationName(diagnostic.getLocation()); !name.empty())
+    llvm::errs() << name << ": ";
+  llvm::errs() << diagnostic << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "plateau-run: note: " << note << "\n";
+  return success();
+}
+
 static int runTraining(ModuleOp module, RunOptions options, const TrainingOptions &training) {
   FailureOr<func::FuncOp> function = findStep(module);
   if (failed(function))
@@ -59,7 +76,7 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
   if (failed(signature))
     return fail();
   if (options.ranks && *options.ranks != signature->batch.ranks)
-    return fail(makeError("--ranks is {0}, but {1} is made for {2} ranks", *options.ranks, options.input,
+    return fail(makeError("--ranks is {0}, but the moe.batch of {1} is for {2}", *options.ranks, options.input,
                           signature->batch.ranks));
   options.ranks = signature->batch.ranks;
   auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
@@ -136,6 +153,8 @@ int run::runMain(int argc, char **argv, DialectRegistry &registry) {
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  ScopedDiagnosticHandler named(&context,
+                                [&](Diagnostic &diagnostic) { return printNamed(diagnostic, line.run.input); });
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return fail();

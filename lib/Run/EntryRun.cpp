@@ -47,13 +47,21 @@ static llvm::Expected<Bytes> getGivenValues(func::FuncOp function, unsigned inde
   return bytes;
 }
 
+static std::optional<moe::Role> getRole(func::FuncOp function, unsigned index) {
+  if (auto role = function.getArgAttrOfType<moe::RoleAttr>(index, "moe.role"))
+    return role.getValue();
+  return std::nullopt;
+}
+
 static llvm::Expected<Bytes> drawIntegers(func::FuncOp function, unsigned index, const NumberStream &stream,
                                           int64_t elements) {
   std::vector<int32_t> values(elements);
-  auto role = function.getArgAttrOfType<moe::RoleAttr>(index, "moe.role");
-  if (role && role.getValue() == moe::Role::Starts)
+  std::optional<moe::Role> role = getRole(function, index);
+  if (role == moe::Role::Starts)
     return toBytes<int32_t>(values);
-  if (role && role.getValue() == moe::Role::Positions) {
+  if (role == moe::Role::Step)
+    return toBytes<int32_t>(std::vector<int32_t>(elements, 1));
+  if (role == moe::Role::Positions) {
     for (auto [i, value] : llvm::enumerate(values))
       value = i;
     return toBytes<int32_t>(values);
@@ -90,6 +98,9 @@ llvm::Expected<std::vector<Bytes>> run::drawArguments(func::FuncOp function, uin
     }
     std::vector<float> values(type.getNumElements());
     stream.fillNormal(0, 1, values);
+    if (getRole(function, index) == moe::Role::SecondMoment || getRole(function, index) == moe::Role::LearningRate)
+      for (float &value : values)
+        value = std::fabs(value);
     if (type.getElementType().isF32()) {
       arguments.push_back(toBytes<float>(values));
     } else {
@@ -237,6 +248,7 @@ namespace {
 struct Worst {
   double difference = 0, largest = 0;
   int64_t element = 0;
+  int64_t notFinite = 0; ///< In the reference.
 
   double getRatio() const { return difference == 0 ? 0 : difference / largest; }
 };
@@ -247,6 +259,8 @@ static Worst findWorst(llvm::ArrayRef<double> tested, llvm::ArrayRef<double> ref
   for (auto [i, a, b] : llvm::enumerate(tested, reference)) {
     if (std::isfinite(b))
       worst.largest = std::max(worst.largest, std::fabs(b));
+    else
+      ++worst.notFinite;
     bool same = a == b || (std::isnan(a) && std::isnan(b));
     double difference = same ? 0 : std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) : INFINITY;
     if (difference > worst.difference) {
@@ -281,8 +295,12 @@ llvm::Error run::compareEntry(Executor &tested, Executor &reference, llvm::Array
       if (!(worst.difference <= allowed * worst.largest))
         return makeError("{0}: element {1} is {2} compiled and {3} interpreted: max|a-b|/max|b| is {4}, more than {5}",
                          name, formatIndex(type.getShape(), worst.element), formatElement(element, a[worst.element]),
-                         formatElement(Float64Type::get(type.getContext()), b[worst.element]), ratio, formatElement(Float64Type::get(type.getContext()), allowed));
-      os << name << ": " << type << " max|a-b|/max|b| " << ratio << "\n";
+                         formatElement(Float64Type::get(type.getContext()), b[worst.element]), ratio,
+                         formatElement(Float64Type::get(type.getContext()), allowed));
+      os << name << ": " << type << " max|a-b|/max|b| " << ratio;
+      if (worst.notFinite > 0)
+        os << ", " << worst.notFinite << " of " << b.size() << " elements not finite";
+      os << "\n";
     }
   return llvm::Error::success();
 }

@@ -20,6 +20,9 @@ public:
     declareTraining();
     declareEntry();
     app.get_formatter()->column_width(34);
+    app.failure_message([](const CLI::App *, const CLI::Error &error) {
+      return std::string("plateau-run: error: ") + error.what() + "\nRun with --help for more information.\n";
+    });
   }
 
   std::variant<CommandLine, int> parse(int argc, const char *const *argv) {
@@ -74,18 +77,29 @@ void Parser::declareRun() {
       ->required();
   app.add_option("--ranks", line.run.ranks, "Number of ranks; must be that of the module")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--seed", line.run.seed, "Seed of parameters and of drawn arguments (default 0)");
+  auto setSeed = [this](const std::string &text) {
+    if (llvm::StringRef(text).getAsInteger(10, line.run.seed))
+      throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64-1");
+  };
+  app.add_option_function<std::string>("--seed", setSeed, "Seed of parameters and of drawn arguments (default 0)")
+      ->type_name("INT");
   app.add_flag("--interpret", interpret, "Run by the reference interpreter in float64");
   app.add_flag("--exact", exact, "Run by the interpreter with floats as integers modulo 2^61-1, and print digests");
   app.add_flag("--strict", line.run.strict, "A request that is not honoured is an error");
-  const std::map<std::string, plr_gemm_kind> kinds = {{"onednn", PLR_GEMM_ONEDNN}, {"reference", PLR_GEMM_REFERENCE}};
+  auto setGemm = [this](const std::string &kind) {
+    if (kind != "onednn" && kind != "reference")
+      throw CLI::ValidationError("--gemm", "'" + kind + "' is neither onednn nor reference");
+    line.run.gemm = kind == "onednn" ? PLR_GEMM_ONEDNN : PLR_GEMM_REFERENCE;
+  };
   compiledOptions = {
       addBytes("--hbm-bytes", line.run.deviceBytes,
                "Limit of the device space of a rank (default: half of what is usable)"),
       addBytes("--host-bytes", line.run.hostBytes,
                "Limit of the host space of a rank (default: half of what is usable)"),
-      app.add_option("--gemm", line.run.gemm, "Matrix products by oneDNN (default) or by plain loops in a fixed order")
-          ->transform(CLI::CheckedTransformer(kinds).description("onednn|reference")),
+      app.add_option_function<std::string>("--gemm", setGemm,
+                                           "Matrix products by oneDNN (default) or by plain loops in a "
+                                           "fixed order")
+          ->type_name("onednn|reference"),
       app.add_flag("--dynamic", dynamic, "Memory from a pool, freed after last use (what this version always does)"),
       app.add_flag("--poison", line.run.poison, "Fill memory with NaN when it is handed out and when it is released"),
   };
@@ -95,19 +109,22 @@ void Parser::declareTraining() {
   TrainingOptions &training = line.training;
   requiredOptions = {
       app.add_option("--steps", training.steps, "Number of steps")->check(CLI::Range(int64_t(0), int64_t(INT32_MAX))),
-      app.add_option("--data", training.data, "Flat file of little-endian 32-bit token ids"),
+      app.add_option("--data", training.data, "Flat file of little-endian 32-bit token ids")->type_name("FILE"),
       addLearningRate(),
   };
   std::vector<CLI::Option *> traced = {
-      app.add_option("--trace", training.trace, "Write a Chrome trace of the run"),
-      app.add_option("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products"),
+      app.add_option("--trace", training.trace, "Write a Chrome trace of the run")->type_name("FILE"),
+      app.add_option("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products")
+          ->type_name("FILE"),
       app.add_flag("--profile", training.profile, "Print where the time went"),
   };
   trainingOptions = {
-      app.add_option("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote"),
+      app.add_option("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote")
+          ->type_name("FILE"),
       app.add_option("--save", training.save,
                      "Write parameters and optimizer state as safetensors after the last step"),
-      app.add_option("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors"),
+      app.add_option("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors")
+          ->type_name("FILE"),
       app.add_option("--first-step", training.firstStep,
                      "Number of the first step in the data, from 1 (default: where the "
                      "--init file stopped)")

@@ -9,7 +9,6 @@
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
 
 using namespace mlir::plateau::run;
@@ -301,8 +300,9 @@ llvm::Error SafetensorsWriter::finish() {
 llvm::Error mlir::plateau::run::checkWritable(llvm::StringRef path) {
   if (llvm::sys::fs::is_directory(path))
     return makeError("{0}: cannot be written: it is a directory", path);
-  llvm::StringRef parent = llvm::sys::path::parent_path(path);
-  if (auto code = llvm::sys::fs::access(parent.empty() ? "." : parent, llvm::sys::fs::AccessMode::Write))
+  llvm::SmallString<128> temporary;
+  if (auto code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.partial", temporary))
     return makeError("{0}: cannot be written: {1}", path, code.message());
+  llvm::sys::fs::remove(temporary);
   return llvm::Error::success();
 }

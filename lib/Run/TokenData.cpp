@@ -29,8 +29,8 @@ llvm::Expected<TokenData> TokenData::open(llvm::StringRef path, const BatchShape
   int64_t tokens = data.ids.size(), needed = batch.getGlobalTokens() + 1;
   if (tokens < needed)
     return makeError(
-        "{0}: holds {1} tokens; one batch of {2} ranks of {3} tokens, with the label of its last token, needs {4}",
-        path, tokens, batch.ranks, batch.tokens, needed);
+        "{0}: holds {1} tokens; one batch (ranks {2}, tokens {3}) and the label of its last token need {4}", path,
+        tokens, batch.ranks, batch.tokens, needed);
   data.batches = (tokens - 1) / batch.getGlobalTokens();
   return data;
 }

@@ -53,7 +53,7 @@ private:
 } // namespace
 
 llvm::Error Trainer::checkFiles() {
-  for (const std::string &path : {options.save, options.saveGradients})
+  for (const std::string &path : {options.save, options.saveGradients, options.trace, options.gemmShapes})
     if (!path.empty())
       if (auto error = checkWritable(path))
         return error;

@@ -17,7 +17,8 @@ namespace mlir::plateau::run {
 ///
 /// With an attribute plateau.values (dense elements of the argument's type) these are the contents. Otherwise numbers
 /// come from the stream of (seed, "argument<index>"): floats are standard normal, integers are below plateau.below (2
-/// when it is not given), except positions (by moe.role), which count from 0, and starts, which are 0.
+/// when it is not given). By moe.role, positions count from 0, starts are 0, the step is 1, and the learning rate and
+/// second moments are magnitudes of normal numbers.
 llvm::Expected<std::vector<std::vector<char>>> drawArguments(func::FuncOp function, uint64_t seed);
 
 using Bytes = std::vector<char>;

@@ -69,7 +69,7 @@ private:
   int64_t missingBytes = 0;
 };
 
-/// Fails when a file of that name cannot be made, without making one: to be known before a run, not after it.
+/// Fails when no file can be made beside that name, and leaves none: to be known before a run, not after it.
 llvm::Error checkWritable(llvm::StringRef path);
 
 } // namespace mlir::plateau::run

@@ -188,8 +188,9 @@ TEST_F(Exact, AttentionGradSplitsByQueryHeads) {
       %d{0} = tensor.extract_slice %d[0, {0}, 0] [3, 1, 2] [1, 1, 1] : tensor<3x2x2xf32> to tensor<3x1x2xf32>
       %o{0}, %l{0} = moe.attention %q{0}, %k, %v, %s scale(1.0) : (tensor<3x1x2xf32>, tensor<3x1x2xf32>,
           tensor<3x1x2xf32>, tensor<3xi32>) -> (tensor<3x1x2xf32>, tensor<3x1xf32>)
-      %dq{0}, %dk{0}, %dv{0} = moe.attention_grad %d{0}, %q{0}, %k, %v, %s, %o{0}, %l{0} scale(1.0) : (tensor<3x1x2xf32>,
-          tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3xi32>, tensor<3x1x2xf32>, tensor<3x1xf32>)
+      %dq{0}, %dk{0}, %dv{0} = moe.attention_grad %d{0}, %q{0}, %k, %v, %s, %o{0}, %l{0} scale(1.0) : (
+          tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3xi32>, tensor<3x1x2xf32>,
+          tensor<3x1xf32>)
           -> (tensor<3x1x2xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>))mlir",
                          index)
         .str();

@@ -10,6 +10,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "plateau/Interfaces/Differentiation.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -127,7 +128,8 @@ TEST_F(Gradient, RMSNormOfRows) {
           : (tensor<3x5xf32>, tensor<5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>)
       return %y : tensor<3x5xf32>
     }
-    func.func @gradient(%dy: tensor<3x5xf32>, %x: tensor<3x5xf32>, %w: tensor<5xf32>) -> (tensor<3x5xf32>, tensor<5xf32>) {
+    func.func @gradient(%dy: tensor<3x5xf32>, %x: tensor<3x5xf32>, %w: tensor<5xf32>)
+        -> (tensor<3x5xf32>, tensor<5xf32>) {
       %y, %inverse = moe.rms_norm %x, %w epsilon(1.0e-02)
           : (tensor<3x5xf32>, tensor<5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>)
       %dx, %dw = moe.rms_norm_grad %dy, %x, %w, %inverse
@@ -245,6 +247,49 @@ TEST_F(Gradient, Embedding) {
       return %dt : tensor<4x3xf32>
     })mlir",
                   {getRandom(12), {1, 3, 1, 0, 3}}, {0});
+}
+
+// silu(a) · b − min(a, b) / exp(b), through bf16 and back: every elementwise op that has an adjoint.
+TEST_F(Gradient, Elementwise) {
+  checkAdjoint(R"mlir(
+    func.func @f(%a: tensor<2x3xbf16>, %b: tensor<2x3xf32>) -> tensor<2x3xbf16> {
+      %x = arith.extf %a : tensor<2x3xbf16> to tensor<2x3xf32>
+      %one = arith.constant dense<1.0> : tensor<2x3xf32>
+      %n = arith.negf %x : tensor<2x3xf32>
+      %e = math.exp %n : tensor<2x3xf32>
+      %d = arith.addf %one, %e : tensor<2x3xf32>
+      %s = arith.divf %x, %d : tensor<2x3xf32>
+      %y = arith.mulf %s, %b : tensor<2x3xf32>
+      %m = arith.minimumf %x, %b : tensor<2x3xf32>
+      %eb = math.exp %b : tensor<2x3xf32>
+      %q = arith.divf %m, %eb : tensor<2x3xf32>
+      %z = arith.subf %y, %q : tensor<2x3xf32>
+      %r = arith.truncf %z : tensor<2x3xf32> to tensor<2x3xbf16>
+      return %r : tensor<2x3xbf16>
+    })mlir",
+               {getRandom(6), getRandom(6)});
+}
+
+// A product in each of the four ways its operands may be stored, onto an accumulator; the result seen in two shapes.
+TEST_F(Gradient, Matmul) {
+  for (StringRef a : {"(m, k)", "(k, m)"})
+    for (StringRef b : {"(k, n)", "(n, k)"}) {
+      StringRef aType = a == "(m, k)" ? "tensor<4x3xf32>" : "tensor<3x4xf32>";
+      StringRef bType = b == "(k, n)" ? "tensor<3x6xf32>" : "tensor<6x3xf32>";
+      std::string text = llvm::formatv(R"mlir(
+    func.func @f(%a: {2}, %b: {3}, %c: tensor<4x6xf32>) -> tensor<24xf32> {{
+      %0 = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> {0}>, affine_map<(m, n, k) -> {1}>,
+                                          affine_map<(m, n, k) -> (m, n)>]
+          ins(%a, %b : {2}, {3}) outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
+      %1 = tensor.expand_shape %0 [[0], [1, 2]] output_shape [4, 2, 3] : tensor<4x6xf32> into tensor<4x2x3xf32>
+      %2 = arith.mulf %1, %1 : tensor<4x2x3xf32>
+      %3 = tensor.collapse_shape %2 [[0, 1, 2]] : tensor<4x2x3xf32> into tensor<24xf32>
+      return %3 : tensor<24xf32>
+    })mlir",
+                                       a, b, aType, bType);
+      SCOPED_TRACE(text);
+      checkAdjoint(text, {getRandom(12), getRandom(18), getRandom(24)});
+    }
 }
 
 /// A table, a norm, a log-softmax and the loss in a row.

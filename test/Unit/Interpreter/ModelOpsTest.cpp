@@ -63,7 +63,8 @@ TEST_F(ModelOps, RotaryTable) {
 TEST_F(ModelOps, Rotary) {
   // One head (1, 2 | 3, 4), turned by 90 degrees and by none.
   auto results = evaluate(R"mlir(
-    func.func @f(%x: tensor<1x1x4xf32>, %c: tensor<1x2xf32>, %s: tensor<1x2xf32>) -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) {
+    func.func @f(%x: tensor<1x1x4xf32>, %c: tensor<1x2xf32>, %s: tensor<1x2xf32>)
+        -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) {
       %y = moe.rotary %x, %c, %s : (tensor<1x1x4xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x1x4xf32>
       %z = moe.rotary %x, %c, %s inverse : (tensor<1x1x4xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x1x4xf32>
       return %y, %z : tensor<1x1x4xf32>, tensor<1x1x4xf32>

@@ -110,7 +110,8 @@ TEST_F(EntryRunTest, ComparesRelativeToTheLargest) {
 }
 
 TEST_F(EntryRunTest, ComparesNumbersThatAreNone) {
-  EXPECT_EQ(compare({NAN, INFINITY, 3, 4}, {NAN, INFINITY, 3, 4}, 0), "f/0: tensor<2x2xf32> max|a-b|/max|b| 0\n");
+  EXPECT_EQ(compare({NAN, INFINITY, 3, 4}, {NAN, INFINITY, 3, 4}, 0),
+            "f/0: tensor<2x2xf32> max|a-b|/max|b| 0, 2 of 4 elements not finite\n");
   EXPECT_EQ(compare({1, NAN, 3, 4}, {1, 2, 3, 4}, 1),
             "error: f/0: element [0, 1] is nan compiled and 2 interpreted: max|a-b|/max|b| is inf, more than 1");
   EXPECT_NE(compare({1, -INFINITY, 3, 4}, {1, INFINITY, 3, 4}, 1).find("error: "), std::string::npos);

@@ -76,7 +76,7 @@ TEST_F(TokenDataTest, RefusesPartialTokens) {
 TEST_F(TokenDataTest, RefusesLessThanABatch) {
   std::string path = writeIds("short", count(8));
   EXPECT_EQ(getText(TokenData::open(path, {2, 4, 4}, std::nullopt, -100)),
-            path + ": holds 8 tokens; one batch of 2 ranks of 4 tokens, with the label of its last token, needs 9");
+            path + ": holds 8 tokens; one batch (ranks 2, tokens 4) and the label of its last token need 9");
 }
 
 TEST_F(TokenDataTest, RefusesAMissingFile) {
