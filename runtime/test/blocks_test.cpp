@@ -16,9 +16,10 @@ namespace {
 /// The same contract without any structure: every line of 64 bytes is taken or not.
 class Model {
 public:
-  explicit Model(int64_t lines) : taken(lines, false) {}
+  Model(int64_t lines, int64_t small) : taken(lines, false), small(small) {}
 
-  /// The smallest free run that holds `lines`, the lowest of several; -1 when none does.
+  /// The smallest free run that holds `lines`, the lowest of several; for fewer than `small` lines, when that run has
+  /// no fewer, the end of the highest run that holds them. -1 when no run does.
   int64_t allocate(int64_t lines) {
     int64_t best = -1, bestLength = 0;
     for (auto [begin, length] : getFreeRuns())
@@ -26,6 +27,10 @@ public:
         best = begin;
         bestLength = length;
       }
+    if (best >= 0 && lines < small && bestLength >= small)
+      for (auto [begin, length] : getFreeRuns())
+        if (length >= lines)
+          best = begin + length - lines;
     if (best >= 0)
       std::fill_n(taken.begin() + best, lines, true);
     return best;
@@ -42,15 +47,10 @@ public:
       }
     return runs;
   }
-  int64_t getExtent() const {
-    int64_t end = static_cast<int64_t>(taken.size());
-    while (end > 0 && !taken[end - 1])
-      --end;
-    return end;
-  }
 
 private:
   std::vector<bool> taken;
+  int64_t small;
 };
 } // namespace
 
@@ -58,9 +58,10 @@ TEST(Blocks, AgreeWithAModel) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const int64_t lines = 40 + static_cast<int64_t>(random() % 400);
-    Blocks blocks(lines * 64 + static_cast<int64_t>(random() % 64));
+    const int64_t small = static_cast<int64_t>(random() % 10);
+    Blocks blocks(lines * 64 + static_cast<int64_t>(random() % 64), small * 64);
     ASSERT_EQ(blocks.getCapacity(), lines * 64);
-    Model model(lines);
+    Model model(lines, small);
     std::vector<std::pair<int64_t, int64_t>> live;
     for (int step = 0; step < 2000; ++step) {
       if (random() % 100 < 55) {
@@ -91,7 +92,7 @@ TEST(Blocks, AgreeWithAModel) {
       }
       ASSERT_EQ(blocks.getFreeBytes(), freeLines * 64);
       ASSERT_EQ(blocks.getLargestFree(), largest * 64);
-      ASSERT_EQ(blocks.getExtent(), model.getExtent() * 64);
+      ASSERT_EQ(blocks.getExtent(), (lines - largest) * 64);
     }
     std::sort(live.begin(), live.end());
     std::vector<Blocks::Live> listed = blocks.getLive();

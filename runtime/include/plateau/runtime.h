@@ -122,7 +122,7 @@ typedef struct plr_space_report {
   int64_t limit_bytes;
   int64_t live_bytes;   ///< Handed out now, rounded to 64.
   int64_t peak_bytes;   ///< Highest live_bytes since plr_reset_peak.
-  int64_t extent_bytes; ///< Highest end of a block in the space since plr_reset_peak: peak plus fragmentation.
+  int64_t extent_bytes; ///< Most bytes outside the largest free block since plr_reset_peak: peak plus fragmentation.
   int64_t allocations;  ///< plr_allocate calls since the context was made.
   /// Bytes of each component at the moment of the peak, and each component's own peak; likewise for phases the highest live
   /// bytes while a call of that phase allocated.

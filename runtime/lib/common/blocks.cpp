@@ -8,7 +8,8 @@
 
 using namespace plateau::rt;
 
-Blocks::Blocks(int64_t size) : capacity(size / granularity * granularity), freeBytes(capacity), last(0) {
+Blocks::Blocks(int64_t size, int64_t smallBytes)
+    : capacity(size / granularity * granularity), smallBytes(smallBytes), freeBytes(capacity), last(0) {
   // A range of no bytes is one free block of no bytes, which fits nothing.
   newBlock({0, capacity, none, none, nullptr});
   insertFree(0);
@@ -25,9 +26,21 @@ int32_t Blocks::newBlock(const Block &block) {
   return index;
 }
 
-void Blocks::insertFree(int32_t index) { freeBlocks.emplace(blocks[index].bytes, blocks[index].offset, index); }
+void Blocks::insertFree(int32_t index) {
+  freeBlocks.emplace(blocks[index].bytes, blocks[index].offset, index);
+  freeByOffset.emplace(blocks[index].offset, index);
+}
 
-void Blocks::eraseFree(int32_t index) { freeBlocks.erase({blocks[index].bytes, blocks[index].offset, index}); }
+void Blocks::eraseFree(int32_t index) {
+  freeBlocks.erase({blocks[index].bytes, blocks[index].offset, index});
+  freeByOffset.erase({blocks[index].offset, index});
+}
+
+int32_t Blocks::findHighestFree(int64_t bytes) const {
+  auto found = std::find_if(freeByOffset.rbegin(), freeByOffset.rend(),
+                            [&](const auto &entry) { return blocks[entry.second].bytes >= bytes; });
+  return found->second;
+}
 
 void Blocks::absorbNext(int32_t index) {
   int32_t next = blocks[index].next;
@@ -47,18 +60,25 @@ std::optional<int64_t> Blocks::allocate(int64_t bytes, const plr_tag *owner) {
   auto best = freeBlocks.lower_bound({bytes, 0, none});
   if (best == freeBlocks.end())
     return std::nullopt;
-  int32_t index = std::get<2>(*best);
-  freeBlocks.erase(best);
-  if (blocks[index].bytes > bytes) {
-    Block rest = {blocks[index].offset + bytes, blocks[index].bytes - bytes, index, blocks[index].next, nullptr};
-    int32_t restIndex = newBlock(rest);
-    if (rest.next == none)
-      last = restIndex;
+  auto [bestBytes, bestOffset, index] = *best;
+  bool atEnd = bytes < smallBytes && bestBytes >= smallBytes;
+  if (atEnd)
+    index = findHighestFree(bytes);
+  eraseFree(index);
+  if (int64_t rest = blocks[index].bytes - bytes; rest > 0) {
+    // The part at the lower address keeps the entry.
+    int64_t lower = atEnd ? rest : bytes;
+    int32_t upper =
+        newBlock({blocks[index].offset + lower, blocks[index].bytes - lower, index, blocks[index].next, nullptr});
+    if (blocks[upper].next == none)
+      last = upper;
     else
-      blocks[rest.next].previous = restIndex;
-    blocks[index].next = restIndex;
-    blocks[index].bytes = bytes;
-    insertFree(restIndex);
+      blocks[blocks[upper].next].previous = upper;
+    blocks[index].next = upper;
+    blocks[index].bytes = lower;
+    insertFree(atEnd ? index : upper);
+    if (atEnd)
+      index = upper;
   }
   blocks[index].owner = owner;
   freeBytes -= bytes;
@@ -89,8 +109,6 @@ std::optional<Blocks::Released> Blocks::release(int64_t offset) {
 }
 
 int64_t Blocks::getLargestFree() const { return freeBlocks.empty() ? 0 : std::get<0>(*freeBlocks.rbegin()); }
-
-int64_t Blocks::getExtent() const { return blocks[last].owner ? capacity : blocks[last].offset; }
 
 std::optional<int64_t> Blocks::getLiveBytes(int64_t offset) const {
   auto found = liveBlocks.find(offset);

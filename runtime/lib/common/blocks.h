@@ -2,7 +2,8 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Blocks of an address range: best fit, the lowest address among equals, free neighbours joined at once.
+// Blocks of an address range: best fit, the lowest address among equals, free neighbours joined at once. Small blocks
+// keep to the end of the range: in a large hole they would spoil it for the large block that comes back to it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_COMMON_BLOCKS_H
@@ -23,9 +24,12 @@ class Blocks {
 public:
   static constexpr int64_t granularity = 64;
 
-  explicit Blocks(int64_t capacity);
+  /// Blocks of less than `smallBytes` are small.
+  explicit Blocks(int64_t capacity, int64_t smallBytes = 1 << 18);
 
-  /// `bytes` is positive. Returns the offset of a block, or nothing when no free block is large enough.
+  /// `bytes` is positive. Returns the offset of a block, or nothing when no free block is large enough. A large block
+  /// takes the best fit. So does a small one when the best fit is itself smaller than a large block; otherwise it takes
+  /// the end of the highest free block that holds it.
   std::optional<int64_t> allocate(int64_t bytes, const plr_tag *owner);
 
   struct Released {
@@ -38,8 +42,8 @@ public:
   int64_t getCapacity() const { return capacity; }
   int64_t getFreeBytes() const { return freeBytes; }
   int64_t getLargestFree() const;
-  /// End of the highest live block.
-  int64_t getExtent() const;
+  /// What lies outside the largest free block: live blocks, and the holes between them.
+  int64_t getExtent() const { return capacity - getLargestFree(); }
   /// Bytes of the live block that starts at `offset`, if one does.
   std::optional<int64_t> getLiveBytes(int64_t offset) const;
 
@@ -64,17 +68,20 @@ private:
 
   int32_t newBlock(const Block &block);
   void insertFree(int32_t index);
+  /// The highest free block of at least `bytes`; there is one.
+  int32_t findHighestFree(int64_t bytes) const;
   void eraseFree(int32_t index);
   /// Joins `index` with the block after it, whose entry becomes reusable.
   void absorbNext(int32_t index);
 
-  int64_t capacity;
+  int64_t capacity, smallBytes;
   int64_t freeBytes;
   int32_t last; ///< The block of the highest offset.
   std::vector<Block> blocks;
   std::vector<int32_t> unusedEntries;
   std::pmr::unsynchronized_pool_resource memory; ///< So that nodes are reused without a trip to malloc.
   std::pmr::set<FreeKey> freeBlocks{&memory};
+  std::pmr::set<std::pair<int64_t, int32_t>> freeByOffset{&memory};
   std::pmr::unordered_map<int64_t, int32_t> liveBlocks{&memory};
 };
 

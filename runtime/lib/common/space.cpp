@@ -51,7 +51,7 @@ void *Space::allocate(int64_t bytes, const plr_tag &tag) {
     return nullptr;
   int64_t taken = freeBefore - blocks.getFreeBytes();
   usage.add(taken, tag);
-  extent = std::max(extent, *offset + taken);
+  extent = std::max(extent, blocks.getExtent());
   return base + *offset;
 }
 
