@@ -18,7 +18,8 @@ void *operator new(std::size_t size) {
 }
 void *operator new(std::size_t size, std::align_val_t alignment) {
   newCalls.fetch_add(1, std::memory_order_relaxed);
-  if (void *pointer = std::aligned_alloc(static_cast<size_t>(alignment), size))
+  size_t unit = static_cast<size_t>(alignment); // aligned_alloc takes whole units only.
+  if (void *pointer = std::aligned_alloc(unit, (size + unit - 1) / unit * unit))
     return pointer;
   throw std::bad_alloc();
 }
