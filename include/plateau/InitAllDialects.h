@@ -1,8 +1,5 @@
-//===----------------------------------------------------------------------===//
-// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===----------------------------------------------------------------------===//
-// Registers the dialects, external models and passes of Plateau, and those of upstream it works with.
+
+// Registers the dialects of Plateau, and the external models by which upstream ops join its interfaces.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_INITALLDIALECTS_H
@@ -10,10 +7,17 @@
 
 #include "mlir/IR/DialectRegistry.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
+#include "plateau/Interfaces/ExternalModels.h"
 
 namespace mlir::plateau {
 
-inline void registerAllDialects(DialectRegistry &registry) { registry.insert<moe::MoEDialect>(); }
+inline void registerAllDialects(DialectRegistry &registry) {
+  registry.insert<moe::MoEDialect>();
+  registerArithDifferentiableModels(registry);
+  registerLinalgDifferentiableModels(registry);
+  registerMathDifferentiableModels(registry);
+  registerTensorDifferentiableModels(registry);
+}
 
 } // namespace mlir::plateau
 

@@ -8,11 +8,19 @@
 #ifndef PLATEAU_INITALLPASSES_H
 #define PLATEAU_INITALLPASSES_H
 
+#include "plateau/Conversion/Passes.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Pipelines/LowerDynamic.h"
+#include "plateau/Pipelines/TrainingStep.h"
 
 namespace mlir::plateau {
 
-inline void registerAllPasses() { moe::registerMoEPasses(); }
+inline void registerAllPasses() {
+  moe::registerMoEPasses();
+  registerPlateauConversionPasses();
+  registerLowerDynamicPipeline();
+  registerTrainingStepPipeline();
+}
 
 } // namespace mlir::plateau
 

@@ -139,7 +139,8 @@ LogicalResult CheckpointOp::buildAdjoint(OpBuilder &builder, Location loc, Value
   Block *block = &region.emplaceBlock();
   for (Value input : inputs)
     block->addArgument(input.getType(), input.getLoc());
-  OpBuilder inner = OpBuilder::atBlockEnd(block);
+  OpBuilder inner(getContext());
+  inner.setInsertionPointToEnd(block);
   IRMapping again;
   again.map(body.getArguments(), block->getArguments().take_front(residuals.size()));
   auto locate = [](Location inside) { return withPhase(inside, Phase::Backward); };

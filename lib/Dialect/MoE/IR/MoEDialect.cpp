@@ -20,7 +20,23 @@ using namespace mlir::plateau::moe;
 #define GET_ATTRDEF_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
 
+namespace {
+/// Layouts are long and shared, scopes many: both print as aliases.
+struct Aliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
+    if (isa<LayoutAttr>(attribute)) {
+      os << "layout";
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+};
+} // namespace
+
 void MoEDialect::initialize() {
+  addInterfaces<Aliases>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
@@ -54,12 +70,45 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
   return success();
 }
 
+LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t ranks, int64_t tokens,
+                                int64_t sequence) {
+  if (ranks < 1 || tokens < 1 || sequence < 1)
+    return emitError() << "ranks (" << ranks << "), tokens (" << tokens << ") and sequence (" << sequence
+                       << ") must be at least 1";
+  if (tokens % sequence)
+    return emitError() << "tokens (" << tokens << ") must be a multiple of sequence (" << sequence << ")";
+  return success();
+}
+
+/// Whether an argument of this role has one row for each token of the batch.
+static bool isForEachToken(Role role) {
+  return role == Role::Tokens || role == Role::Labels || role == Role::Positions || role == Role::Starts;
+}
+
+LogicalResult MoEDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != "moe.batch")
+    return success();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  auto batch = dyn_cast<BatchAttr>(attribute.getValue());
+  if (!function || !batch)
+    return op->emitOpError() << "'moe.batch' must be a #moe.batch on a function";
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto role = function.getArgAttrOfType<RoleAttr>(index, "moe.role");
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (role && isForEachToken(role.getValue()) &&
+        (!tensor || tensor.getRank() != 1 || tensor.getDimSize(0) != batch.getTokens()))
+      return op->emitOpError() << "argument #" << index << ": " << stringifyRole(role.getValue()) << " must have "
+                               << batch.getTokens() << " rows, the tokens of 'moe.batch'";
+  }
+  return success();
+}
+
 /// The attributes of the dialect that an argument of a function may carry, and what each requires of it.
 LogicalResult MoEDialect::verifyRegionArgAttribute(Operation *op, unsigned region, unsigned argument,
                                                    NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
-    return op->emitOpError() << "'" << attribute.getName() << "' belongs on an argument of a function";
+    return op->emitOpError() << "'" << attribute.getName().strref() << "' belongs on an argument of a function";
   Type type = function.getArgumentTypes()[argument];
   StringRef name = attribute.getName();
   auto fail = [&](const Twine &what) {
@@ -99,6 +148,6 @@ LogicalResult MoEDialect::verifyRegionResultAttribute(Operation *op, unsigned re
                                                       NamedAttribute attribute) {
   if (attribute.getName() == "moe.role" && isa<RoleAttr>(attribute.getValue()))
     return success();
-  return op->emitOpError() << "result #" << result << ": '" << attribute.getName()
+  return op->emitOpError() << "result #" << result << ": '" << attribute.getName().strref()
                            << "' is not an attribute of a result: only moe.role is";
 }

@@ -34,6 +34,18 @@ def MoE_ScopeAttr : MoE_Attr<"Scope", "scope"> {
   let assemblyFormat = "`<` $phase `,` $component (`,` `layer` `=` $layer^)? `>`";
 }
 
+def MoE_BatchAttr : MoE_Attr<"Batch", "batch"> {
+  let summary = "how many tokens a step takes";
+  let description = [{
+    On `@loss` and `@step`: the number of ranks, the tokens of a rank and step, and the tokens of a sequence, so that a driver
+    knows how to cut its data: `moe.batch = #moe.batch<ranks = 1, tokens = 1024, sequence = 512>`. All are positive, and
+    `tokens` is a multiple of `sequence`. Arguments with the role of tokens, labels, positions or starts have `tokens` rows.
+  }];
+  let parameters = (ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
   let summary = "a trained tensor: its name, its decay, its first value";
   let description = [{

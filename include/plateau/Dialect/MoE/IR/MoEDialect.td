@@ -33,12 +33,13 @@ def MoE_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect"];
   let discardableAttrs = (ins
+    "::mlir::plateau::moe::BatchAttr":$batch,
     "::mlir::plateau::moe::RoleAttr":$role,
     "::mlir::plateau::moe::LayoutAttr":$layout,
     "::mlir::plateau::moe::ParameterAttr":$parameter,
     "::mlir::IntegerAttr":$donated
   );
-  let hasOperationAttrVerify = 0;
+  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let hasConstantMaterializer = 0;

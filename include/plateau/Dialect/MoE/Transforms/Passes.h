@@ -6,6 +6,7 @@
 #ifndef PLATEAU_DIALECT_MOE_TRANSFORMS_PASSES_H
 #define PLATEAU_DIALECT_MOE_TRANSFORMS_PASSES_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::plateau::moe {

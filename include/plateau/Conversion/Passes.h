@@ -1,0 +1,18 @@
+
+
+#ifndef PLATEAU_CONVERSION_PASSES_H
+#define PLATEAU_CONVERSION_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::plateau {
+
+#define GEN_PASS_DECL
+#include "plateau/Conversion/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "plateau/Conversion/Passes.h.inc"
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_CONVERSION_PASSES_H

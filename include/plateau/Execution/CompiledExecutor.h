@@ -1,0 +1,41 @@
+
+// A function compiled in process and run on the host runtime.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_EXECUTION_COMPILEDEXECUTOR_H
+#define PLATEAU_EXECUTION_COMPILEDEXECUTOR_H
+
+#include "plateau/Execution/StepExecutor.h"
+#include <vector>
+
+namespace mlir::plateau {
+
+struct CompiledOptions {
+  int ranks = 1;
+  /// Limits of each rank's memory spaces.
+  int64_t deviceBytes = 0, hostBytes = 0;
+  plr_gemm_kind gemm = PLR_GEMM_ONEDNN;
+  /// Fill memory with NaN when it is handed out and when it is released.
+  bool poison = false;
+  /// Record a span for every call.
+  bool trace = false;
+};
+
+class CompiledExecutor : public StepExecutor {
+public:
+  /// The calls of one rank since the last clearTrace, in the order they were enqueued.
+  virtual std::vector<plr_span> getTrace(int rank) = 0;
+  virtual void clearTrace() = 0;
+
+protected:
+  using StepExecutor::StepExecutor;
+};
+
+/// Lowers `function` by the dynamic pipeline, compiles it for this machine, and gives each rank a context, a buffer for each
+/// argument (zeroed) and one for each result that no argument is donated to. What is wrong with the IR is said in diagnostics.
+llvm::Expected<std::unique_ptr<CompiledExecutor>> createCompiledExecutor(func::FuncOp function,
+                                                                         const CompiledOptions &options);
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_EXECUTION_COMPILEDEXECUTOR_H

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Builds @loss, the forward pass of a training step, from a configuration.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_IMPORT_BUILDLOSS_H
+#define PLATEAU_IMPORT_BUILDLOSS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "plateau/Import/Model.h"
+
+namespace mlir::plateau::importer {
+
+enum class WorkingType { F32, BF16 };
+/// What of the forward pass is computed again in the backward pass.
+enum class Checkpoint { None, Layer };
+
+struct LossOptions {
+  int64_t ranks = 1;
+  /// Tokens of a rank and step, and of a sequence.
+  int64_t tokens = 0;
+  int64_t sequence = 0;
+  WorkingType workingType = WorkingType::F32;
+  Checkpoint checkpoint = Checkpoint::None;
+};
+
+/// What stands between `config` and a program for `options`: a sequence longer than the model's positions, or values
+/// whose bytes would pass 63 bits. Success when nothing does.
+llvm::Error checkLossOptions(const ModelConfig &config, const LossOptions &options);
+
+/// The dialects that the program uses.
+void registerLossDialects(DialectRegistry &registry);
+
+/// A module whose one function @loss gives the mean loss over the labels of a step. Its parameters are `parameters`, in
+/// their order. Null after an error.
+OwningOpRef<ModuleOp> buildLoss(MLIRContext *context, const ModelConfig &config, llvm::ArrayRef<Parameter> parameters,
+                                const LossOptions &options);
+
+} // namespace mlir::plateau::importer
+
+#endif // PLATEAU_IMPORT_BUILDLOSS_H

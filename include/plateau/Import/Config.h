@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The configuration of a model: the fields of a Hugging Face config.json, checked and typed.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_IMPORT_CONFIG_H
+#define PLATEAU_IMPORT_CONFIG_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdint>
+#include <optional>
+
+namespace mlir::plateau::importer {
+
+class SourceText;
+
+/// A dense Qwen3 decoder: Qwen3ForCausalLM, or Qwen3MoeForCausalLM in which no layer has experts.
+struct ModelConfig {
+  int64_t vocabularySize = 0;
+  int64_t hiddenSize = 0;
+  int64_t intermediateSize = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t keyValueHeads = 0;
+  int64_t headDim = 0;
+  /// The longest sequence the model is made for; none when the file does not say.
+  std::optional<int64_t> maxPositions;
+  double rmsNormEpsilon = 0;
+  double ropeTheta = 0;
+  /// Standard deviation of the first values of weight matrices.
+  double initializerRange = 0;
+  /// Whether the output projection is the embedding table.
+  bool tiedEmbedding = false;
+};
+
+/// Reads a config.json. A field that is missing or wrong is an error that names it, its value and what is allowed; a
+/// field that nobody reads is a warning on `warnings`.
+llvm::Expected<ModelConfig> parseConfig(const SourceText &source, llvm::raw_ostream &warnings);
+
+} // namespace mlir::plateau::importer
+
+#endif // PLATEAU_IMPORT_CONFIG_H

@@ -1,0 +1,21 @@
+
+// Upstream ops join the interfaces of Plateau by external models.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_INTERFACES_EXTERNALMODELS_H
+#define PLATEAU_INTERFACES_EXTERNALMODELS_H
+
+namespace mlir {
+class DialectRegistry;
+}
+
+namespace mlir::plateau {
+
+void registerArithDifferentiableModels(DialectRegistry &registry);
+void registerLinalgDifferentiableModels(DialectRegistry &registry);
+void registerMathDifferentiableModels(DialectRegistry &registry);
+void registerTensorDifferentiableModels(DialectRegistry &registry);
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_INTERFACES_EXTERNALMODELS_H

@@ -1,0 +1,28 @@
+
+// linalg.matmul as a product with transposed operands.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_INTERFACES_MATMUL_H
+#define PLATEAU_INTERFACES_MATMUL_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace mlir::plateau {
+
+/// Which operands of `c[m,n] = Σ op(a)[m,k] · op(b)[k,n]` are stored transposed.
+struct MatmulForm {
+  bool transposeA = false, transposeB = false;
+
+  /// The form of `op`; failure when its indexing maps say anything else (a broadcast, a transposed result).
+  static FailureOr<MatmulForm> get(linalg::MatmulOp op);
+};
+
+/// Whether `op` starts from zeros, so that its product overwrites its result.
+bool isOnZeros(linalg::MatmulOp op);
+
+/// `op(a) · op(b)` in f32, for 2-D tensors of one element type, on a zeroed f32 result.
+Value createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form);
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_INTERFACES_MATMUL_H

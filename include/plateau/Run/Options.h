@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// What the command line of plateau-run asks for.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_RUN_OPTIONS_H
+#define PLATEAU_RUN_OPTIONS_H
+
+#include "plateau/runtime.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace mlir::plateau::run {
+
+/// What runs the function.
+enum class Engine {
+  Compiled,    ///< Compiled code on the host runtime.
+  Interpreter, ///< The reference interpreter in float64.
+  Exact        ///< The reference interpreter with floats as integers modulo 2^61−1.
+};
+
+/// What both modes share.
+struct RunOptions {
+  std::string input;
+  std::optional<int> ranks; ///< By default as many as the step is made for, 1 for --entry.
+  uint64_t seed = 0;
+  Engine engine = Engine::Compiled;
+  plr_gemm_kind gemm = PLR_GEMM_ONEDNN;
+  bool poison = false;
+  bool trace = false;
+  bool strict = false;
+  std::optional<int64_t> deviceBytes, hostBytes;
+};
+
+/// A training run.
+struct TrainingOptions {
+  int64_t steps = 0;
+  double learningRate = 0;
+  std::string data;
+  std::optional<int64_t> documentEnd;
+  std::optional<int64_t> firstStep; ///< Counted from 1.
+  std::string init, save, saveGradients;
+  bool json = false;
+  std::string trace, gemmShapes;
+  bool profile = false;
+};
+
+/// One function run on drawn arguments.
+struct EntryOptions {
+  std::string name;
+  std::optional<double> tolerance; ///< Compare compiled code with the interpreter.
+  std::optional<int> repeat;
+};
+
+} // namespace mlir::plateau::run
+
+#endif // PLATEAU_RUN_OPTIONS_H

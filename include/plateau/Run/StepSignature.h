@@ -1,0 +1,64 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// Where the arguments and results of a training step stand, found by their roles.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_RUN_STEPSIGNATURE_H
+#define PLATEAU_RUN_STEPSIGNATURE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include <optional>
+
+namespace mlir::plateau::run {
+
+/// Sizes of the batch that one step takes.
+struct BatchShape {
+  int64_t ranks = 1;
+  int64_t tokens = 0;   ///< Of one rank.
+  int64_t sequence = 0; ///< Rows of a sequence; divides `tokens`.
+
+  int64_t getGlobalTokens() const { return ranks * tokens; }
+};
+
+/// A flat group that a step takes and gives back: parameters, gradients or a part of the optimizer's state.
+struct StateGroup {
+  moe::Role role;
+  unsigned argument = 0, result = 0;
+  moe::LayoutAttr layout;
+  Type elementType;
+  int64_t elements = 0; ///< With padding.
+};
+
+struct StepSignature {
+  func::FuncOp function;
+  BatchShape batch;
+  int64_t vocabulary = 0; ///< Rows of the embedding table.
+  int32_t ignoreIndex = -100;
+  unsigned tokens = 0, labels = 0, positions = 0, starts = 0, learningRate = 0, step = 0; ///< Arguments.
+  unsigned loss = 0, gradientNorm = 0;                                                    ///< Results.
+  StateGroup parameters, gradients, first, second;
+  std::optional<StateGroup> master; ///< There exactly when the parameters are bf16.
+
+  llvm::SmallVector<const StateGroup *> getGroups() const;
+};
+
+/// The one public function of the module whose arguments have roles; a diagnostic when there is none or more than one.
+FailureOr<func::FuncOp> findStep(ModuleOp module);
+
+/// Reads the roles of `function` and checks all types; a diagnostic names the role that is missing or the type that is
+/// wrong.
+FailureOr<StepSignature> getStepSignature(func::FuncOp function);
+
+/// The result that the buffer of argument `index` holds after a run (moe.donated), if any.
+std::optional<unsigned> getDonatedResult(func::FuncOp function, unsigned index);
+
+/// The argument whose buffer holds result `index` after a run, if any.
+std::optional<unsigned> getDonatingArgument(func::FuncOp function, unsigned index);
+
+} // namespace mlir::plateau::run
+
+#endif // PLATEAU_RUN_STEPSIGNATURE_H

@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// The loop of a training run.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_RUN_TRAINING_H
+#define PLATEAU_RUN_TRAINING_H
+
+#include "plateau/Run/Executors.h"
+#include "plateau/Run/Options.h"
+#include "plateau/Run/StepReporter.h"
+#include "plateau/Run/StepSignature.h"
+#include "plateau/Run/TokenData.h"
+
+namespace mlir::plateau::run {
+
+/// What a run leaves to tell.
+struct TrainingSummary {
+  int64_t steps = 0, skipped = 0;
+  double seconds = 0; ///< Time within the steps.
+  PeakTable peaks;
+};
+
+/// Sets the state, runs the steps on `data` and writes the safetensors files that `options` name. An executor that
+/// gives digests is asked for those instead of the loss. Notes go to `notes`, a line each. After an interrupt (see
+/// InterruptScope) it returns an error and writes no file.
+llvm::Expected<TrainingSummary> train(Executor &executor, const StepSignature &signature, const TokenData &data,
+                                      uint64_t seed, const TrainingOptions &options, StepReporter &reporter,
+                                      llvm::raw_ostream &notes);
+
+} // namespace mlir::plateau::run
+
+#endif // PLATEAU_RUN_TRAINING_H

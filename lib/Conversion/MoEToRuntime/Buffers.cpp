@@ -1,0 +1,102 @@
+
+
+#include "Buffers.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "plateau/Interfaces/Matmul.h"
+
+using namespace mlir;
+using namespace mlir::plateau;
+
+int64_t mlir::plateau::getTensorBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+}
+
+Buffers::Buffers(func::FuncOp function) : block(&function.getBody().front()) {
+  for (Operation &op : *block)
+    positions[&op] = positions.size();
+  for (auto pack : block->getOps<moe::PackOp>())
+    place(pack);
+}
+
+unsigned Buffers::add(Value pointer, int64_t bytes, bool isOwned, bool isWritable) {
+  entries.push_back({pointer, bytes, isOwned, isWritable, false, {}});
+  return entries.size() - 1;
+}
+
+void Buffers::bind(Value value, View view) {
+  views[value] = view;
+  entries[view.buffer].values.push_back(value);
+}
+
+int64_t Buffers::getLastRead(const Entry &entry) const {
+  int64_t last = -1;
+  for (Value value : entry.values)
+    for (Operation *user : value.getUsers())
+      last = std::max(last, positions.lookup(block->findAncestorOpInBlock(*user)));
+  return last;
+}
+
+bool Buffers::canTake(Value value, Operation *op) const {
+  View view = getView(value);
+  const Entry &entry = entries[view.buffer];
+  return entry.isWritable && getLastRead(entry) <= positions.lookup(op);
+}
+
+SmallVector<unsigned> Buffers::releaseAfter(Operation *op) {
+  SmallVector<unsigned> touched, released;
+  auto touch = [&](Value value) {
+    if (auto it = views.find(value); it != views.end())
+      touched.push_back(it->second.buffer);
+  };
+  llvm::for_each(op->getOperands(), touch);
+  llvm::for_each(op->getResults(), touch);
+  for (unsigned buffer : touched) {
+    Entry &entry = entries[buffer];
+    if (!entry.isOwned || entry.isReleased || getLastRead(entry) > positions.lookup(op))
+      continue;
+    entry.isReleased = true;
+    released.push_back(buffer);
+  }
+  return released;
+}
+
+/// The value whose computation writes all bytes of `value` first: through reshapes, and through products that accumulate onto a
+/// value that only they read. Null when that op does not write a fresh result (an argument, a constant, another group).
+static Value getFreshOrigin(Value value, Block *block) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->getBlock() != block || !value.hasOneUse())
+      return {};
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+      value = op->getOperand(0);
+      continue;
+    }
+    if (auto matmul = dyn_cast<linalg::MatmulOp>(op); matmul && !isOnZeros(matmul)) {
+      value = matmul.getOutputs()[0];
+      continue;
+    }
+    if (isa<moe::UnpackOp, moe::PackOp, moe::AdamWOp, tensor::EmptyOp, tensor::ExtractSliceOp>(op) ||
+        op->hasTrait<OpTrait::ConstantLike>())
+      return {};
+    return value;
+  }
+  return {};
+}
+
+void Buffers::place(moe::PackOp pack) {
+  // Early writes are right only when nothing else reads the group's old contents.
+  auto group = dyn_cast<BlockArgument>(pack.getInto());
+  if (!group || !group.hasOneUse() ||
+      !cast<FunctionOpInterface>(block->getParentOp()).getArgAttr(group.getArgNumber(), "moe.donated"))
+    return;
+  int64_t elementBytes = getTensorBytes(group.getType()) / cast<RankedTensorType>(group.getType()).getNumElements();
+  for (auto [tensor, member] : llvm::zip_equal(pack.getTensors(), pack.getLayout().getMembers()))
+    if (Value origin = getFreshOrigin(tensor, block))
+      places[origin] = {group, member.getOffset() * elementBytes};
+}
+
+std::optional<Buffers::Place> Buffers::getPlace(Value value) const {
+  auto it = places.find(value);
+  return it == places.end() ? std::nullopt : std::optional(it->second);
+}

@@ -1,0 +1,74 @@
+
+// Which buffer each tensor value of a function lives in, and until when.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_LIB_CONVERSION_MOETORUNTIME_BUFFERS_H
+#define PLATEAU_LIB_CONVERSION_MOETORUNTIME_BUFFERS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mlir::plateau {
+
+/// Bytes of a static tensor.
+int64_t getTensorBytes(Type type);
+
+/// A range of a buffer: where a tensor value lives.
+struct View {
+  unsigned buffer;
+  int64_t offsetBytes = 0;
+};
+
+/// Buffers are numbered as they are made. A buffer is an argument's (never released; written only when the argument is donated)
+/// or owned (from the pool).
+class Buffers {
+public:
+  explicit Buffers(func::FuncOp function);
+
+  /// A new owned buffer, or one for an argument, at `pointer` (a value of the function being built).
+  unsigned add(Value pointer, int64_t bytes, bool isOwned, bool isWritable);
+
+  void bind(Value value, View view);
+  bool isBound(Value value) const { return views.count(value); }
+  View getView(Value value) const { return views.at(value); }
+  Value getPointer(unsigned buffer) const { return entries[buffer].pointer; }
+  int64_t getBytes(unsigned buffer) const { return entries[buffer].bytes; }
+  bool isOwned(unsigned buffer) const { return entries[buffer].isOwned; }
+
+  /// Whether `op` may overwrite the whole buffer of `value`: it is writable and no value in it is read after `op`.
+  bool canTake(Value value, Operation *op) const;
+
+  /// Owned buffers, live, that no op after `op` reads; they are marked released.
+  SmallVector<unsigned> releaseAfter(Operation *op);
+
+  /// Where `value` is to be computed, when a later moe.pack stores it and its place in the group can be written early: the
+  /// packed operand's offset in bytes and the group. Null otherwise.
+  struct Place {
+    Value group;
+    int64_t offsetBytes = 0;
+  };
+  std::optional<Place> getPlace(Value value) const;
+
+private:
+  struct Entry {
+    Value pointer;
+    int64_t bytes;
+    bool isOwned, isWritable, isReleased = false;
+    SmallVector<Value> values; ///< All that live in it.
+  };
+
+  /// Position in the block of the last op that reads a value of `entry`; -1 for none.
+  int64_t getLastRead(const Entry &entry) const;
+  void place(moe::PackOp pack);
+
+  Block *block;
+  llvm::DenseMap<Operation *, int64_t> positions;
+  SmallVector<Entry> entries;
+  llvm::DenseMap<Value, View> views;
+  llvm::DenseMap<Value, Place> places;
+};
+
+} // namespace mlir::plateau
+
+#endif // PLATEAU_LIB_CONVERSION_MOETORUNTIME_BUFFERS_H

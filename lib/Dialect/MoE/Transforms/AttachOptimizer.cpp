@@ -1,0 +1,198 @@
+
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+namespace mlir::plateau::moe {
+#define GEN_PASS_DEF_MOEATTACHOPTIMIZER
+#include "plateau/Dialect/MoE/Transforms/Passes.h.inc"
+} // namespace mlir::plateau::moe
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::moe;
+
+namespace {
+struct AttachOptimizer : moe::impl::MoEAttachOptimizerBase<AttachOptimizer> {
+  using MoEAttachOptimizerBase::MoEAttachOptimizerBase;
+
+  void runOnOperation() override {
+    if (failed(attach()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult attach();
+  LogicalResult verifyOptions(Operation *op);
+  /// The layout of the parameters among the arguments of `gradients`; fails when there are none or they have two types.
+  FailureOr<LayoutAttr> getLayout(func::FuncOp gradients, Type &element);
+};
+
+/// Adds arguments and results to a function that is being built, each pair of a group donated.
+struct Signature {
+  MLIRContext *context;
+  SmallVector<Type> arguments, results;
+  SmallVector<DictionaryAttr> argumentAttrs, resultAttrs;
+
+  DictionaryAttr describe(Role role, LayoutAttr layout, std::optional<unsigned> donated) {
+    NamedAttrList attrs;
+    attrs.append("moe.role", RoleAttr::get(context, role));
+    if (layout)
+      attrs.append("moe.layout", layout);
+    if (donated)
+      attrs.append("moe.donated", IntegerAttr::get(IntegerType::get(context, 64), *donated));
+    return attrs.getDictionary(context);
+  }
+
+  void addArgument(Type type, DictionaryAttr attrs) {
+    arguments.push_back(type);
+    argumentAttrs.push_back(attrs);
+  }
+
+  unsigned addResult(Type type, Role role) {
+    results.push_back(type);
+    resultAttrs.push_back(describe(role, {}, std::nullopt));
+    return results.size() - 1;
+  }
+
+  void addGroup(Type type, Role role, LayoutAttr layout) {
+    unsigned result = addResult(type, role);
+    addArgument(type, describe(role, layout, result));
+  }
+};
+} // namespace
+
+LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
+  if (!(clipNorm > 0))
+    return op->emitError() << "clip-norm is " << clipNorm << ": it must be positive, or inf for no clipping";
+  if (!(weightDecay >= 0) || !std::isfinite(weightDecay))
+    return op->emitError() << "weight-decay is " << weightDecay << ": it must be at least 0";
+  if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
+    return op->emitError() << "beta1 and beta2 are " << beta1 << " and " << beta2 << ": they must be in [0, 1)";
+  if (!(epsilon > 0) || !std::isfinite(epsilon))
+    return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0";
+  if (shardElements < 1)
+    return op->emitError() << "shard-elements is " << static_cast<int64_t>(shardElements) << ": it must be at least 1";
+  return success();
+}
+
+FailureOr<LayoutAttr> AttachOptimizer::getLayout(func::FuncOp gradients, Type &element) {
+  SmallVector<MemberAttr> members;
+  int64_t offset = 0;
+  for (unsigned index = 0; index < gradients.getNumArguments(); ++index) {
+    auto parameter = gradients.getArgAttrOfType<ParameterAttr>(index, "moe.parameter");
+    if (!parameter)
+      continue;
+    auto type = cast<RankedTensorType>(gradients.getArgumentTypes()[index]);
+    if (element && element != type.getElementType())
+      return gradients.emitError() << "parameter '" << parameter.getName() << "' is " << type.getElementType()
+                                   << " and others are " << element << ": a group has one element type";
+    element = type.getElementType();
+    members.push_back(MemberAttr::get(&getContext(), parameter, offset, type.getShape()));
+    offset += type.getNumElements();
+  }
+  if (members.empty())
+    return gradients.emitError() << "no argument carries moe.parameter: there is nothing to train";
+  return LayoutAttr::get(&getContext(), members);
+}
+
+LogicalResult AttachOptimizer::attach() {
+  ModuleOp module = getOperation();
+  MLIRContext *context = &getContext();
+  auto gradients = module.lookupSymbol<func::FuncOp>(function + "_and_gradients");
+  if (!gradients)
+    return module.emitError() << "there is no function @" << function << "_and_gradients: run moe-differentiate first";
+  if (module.lookupSymbol("step"))
+    return module.emitError() << "there is a @step already";
+  Type element;
+  FailureOr<LayoutAttr> found = getLayout(gradients, element);
+  if (failed(verifyOptions(gradients)) || failed(found))
+    return failure();
+  LayoutAttr layout = *found;
+
+  OpBuilder builder(context);
+  Type f32 = builder.getF32Type();
+  auto scalar = RankedTensorType::get({}, f32), counter = RankedTensorType::get({}, builder.getI32Type());
+  int64_t size = llvm::alignTo(layout.getExtent(), shardElements);
+  auto group = RankedTensorType::get({size}, element), state = RankedTensorType::get({size}, f32);
+  bool hasMaster = !element.isF32();
+
+  Signature signature{context, {}, {}, {}, {}};
+  SmallVector<unsigned> data;
+  for (unsigned index = 0; index < gradients.getNumArguments(); ++index)
+    if (!gradients.getArgAttr(index, "moe.parameter")) {
+      data.push_back(index);
+      signature.addArgument(gradients.getArgumentTypes()[index],
+                            DictionaryAttr::get(context, function_interface_impl::getArgAttrs(gradients, index)));
+    }
+  signature.addArgument(scalar, signature.describe(Role::LearningRate, {}, std::nullopt));
+  signature.addArgument(counter, signature.describe(Role::Step, {}, std::nullopt));
+  signature.addResult(scalar, Role::Loss);
+  signature.addResult(scalar, Role::GradientNorm);
+  unsigned firstGroup = signature.arguments.size();
+  signature.addGroup(group, Role::Parameters, layout);
+  signature.addGroup(group, Role::Gradients, layout);
+  signature.addGroup(state, Role::FirstMoment, layout);
+  signature.addGroup(state, Role::SecondMoment, layout);
+  if (hasMaster)
+    signature.addGroup(state, Role::Master, layout);
+
+  builder.setInsertionPoint(gradients);
+  Location loc = withScope(NameLoc::get(builder.getStringAttr("optimizer")),
+                           ScopeAttr::get(context, Phase::Optimizer, Component::Optimizer, std::nullopt));
+  auto step = func::FuncOp::create(builder, gradients.getLoc(), "step",
+                                   builder.getFunctionType(signature.arguments, signature.results));
+  for (NamedAttribute attribute : gradients->getDiscardableAttrs())
+    step->setDiscardableAttr(attribute.getName(), attribute.getValue());
+  step.setAllArgAttrs(signature.argumentAttrs);
+  step.setAllResultAttrs(signature.resultAttrs);
+  Block *body = step.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  ValueRange arguments = body->getArguments();
+  ValueRange groups = arguments.drop_front(firstGroup);
+
+  SmallVector<Type> tensors = llvm::map_to_vector(
+      layout.getMembers(), [&](MemberAttr member) -> Type { return RankedTensorType::get(member.getShape(), element); });
+  Location views = withScope(NameLoc::get(builder.getStringAttr("parameters")),
+                             ScopeAttr::get(context, Phase::Forward, Component::Parameters, std::nullopt));
+  auto unpack = UnpackOp::create(builder, views, tensors, groups[0], layout);
+  IRMapping mapping;
+  for (auto [position, index] : llvm::enumerate(data))
+    mapping.map(gradients.getArgument(index), arguments[position]);
+  unsigned next = 0;
+  for (BlockArgument argument : gradients.getArguments())
+    if (gradients.getArgAttr(argument.getArgNumber(), "moe.parameter"))
+      mapping.map(argument, unpack.getResult(next++));
+
+  Operation *terminator = gradients.getBody().front().getTerminator();
+  for (Operation &op : gradients.getBody().front().without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> results =
+      llvm::map_to_vector(terminator->getOperands(), [&](Value value) { return mapping.lookup(value); });
+
+  Location pack = withScope(NameLoc::get(builder.getStringAttr("gradients")),
+                            ScopeAttr::get(context, Phase::Backward, Component::Gradients, std::nullopt));
+  Value packed = PackOp::create(builder, pack, groups[1], ArrayRef(results).drop_front(), layout);
+  Value norm = GradNormOp::create(builder, loc, scalar, packed, layout);
+  Value factor = ClipFactorOp::create(builder, loc, scalar, norm, builder.getF32FloatAttr(clipNorm));
+  auto update = AdamWOp::create(
+      builder, loc, group, state, state, hasMaster ? Type(state) : Type(), groups[0], packed, groups[2], groups[3],
+      hasMaster ? groups[4] : Value(), factor, arguments[firstGroup - 2], arguments[firstGroup - 1],
+      builder.getF64FloatAttr(beta1), builder.getF64FloatAttr(beta2), builder.getF64FloatAttr(epsilon),
+      builder.getF64FloatAttr(weightDecay), layout);
+  SmallVector<Value> returned = {results[0], norm, update.getNewParameters(), packed, update.getNewFirst(),
+                                 update.getNewSecond()};
+  if (hasMaster)
+    returned.push_back(update.getNewMaster());
+  func::ReturnOp::create(builder, loc, returned);
+
+  gradients.erase();
+  if (auto loss = module.lookupSymbol<func::FuncOp>(function))
+    loss.erase();
+  return success();
+}

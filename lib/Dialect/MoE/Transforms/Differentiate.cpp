@@ -1,0 +1,83 @@
+
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Interfaces/Differentiation.h"
+
+namespace mlir::plateau::moe {
+#define GEN_PASS_DEF_MOEDIFFERENTIATE
+#include "plateau/Dialect/MoE/Transforms/Passes.h.inc"
+} // namespace mlir::plateau::moe
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::moe;
+
+namespace {
+struct Differentiate : moe::impl::MoEDifferentiateBase<Differentiate> {
+  using MoEDifferentiateBase::MoEDifferentiateBase;
+
+  void runOnOperation() override {
+    auto loss = getOperation().lookupSymbol<func::FuncOp>(function);
+    if (!loss) {
+      getOperation().emitError() << "there is no function @" << function << " to differentiate";
+      return signalPassFailure();
+    }
+    if (failed(addGradients(loss)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult addGradients(func::FuncOp loss) {
+    auto scalar = RankedTensorType::get({}, Float32Type::get(&getContext()));
+    if (!loss.getBody().hasOneBlock() || loss.getNumResults() != 1 || loss.getResultTypes()[0] != scalar)
+      return loss.emitError() << "@" << function << " must have one block and one result of type " << scalar;
+    std::string name = function + "_and_gradients";
+    if (getOperation().lookupSymbol(name))
+      return loss.emitError() << "@" << name << " exists already";
+
+    func::FuncOp gradients = loss.clone();
+    gradients.setName(name);
+    gradients.setPrivate();
+    getOperation().insert(std::next(loss->getIterator()), gradients);
+    Block &block = gradients.getBody().front();
+    Operation *terminator = block.getTerminator();
+
+    SmallVector<Value> parameters;
+    for (BlockArgument argument : block.getArguments())
+      if (gradients.getArgAttrOfType<ParameterAttr>(argument.getArgNumber(), "moe.parameter"))
+        parameters.push_back(argument);
+
+    OpBuilder builder(terminator);
+    Value result = terminator->getOperand(0);
+    auto locate = [](Location loc) { return withPhase(loc, Phase::Backward); };
+    llvm::DenseMap<Value, Value> cotangents;
+    cotangents[result] = arith::ConstantOp::create(builder, locate(result.getLoc()),
+                                                   DenseElementsAttr::get(scalar, 1.0f));
+    if (failed(buildBlockAdjoint(builder, block, parameters, IRMapping(), cotangents, locate)))
+      return failure();
+
+    SmallVector<Value> results = {result};
+    for (Value parameter : parameters) {
+      Value gradient = cotangents.lookup(parameter);
+      if (!gradient) {
+        auto type = cast<RankedTensorType>(parameter.getType());
+        gradient = arith::ConstantOp::create(builder, locate(parameter.getLoc()), type, builder.getZeroAttr(type));
+      }
+      results.push_back(gradient);
+    }
+    terminator->setOperands(results);
+    SmallVector<Type> types = llvm::map_to_vector(results, [](Value value) { return value.getType(); });
+    gradients.setType(FunctionType::get(&getContext(), gradients.getArgumentTypes(), types));
+    SmallVector<DictionaryAttr> attributes(results.size(), DictionaryAttr::get(&getContext()));
+    attributes[0] = DictionaryAttr::get(&getContext(), function_interface_impl::getResultAttrs(loss, 0));
+    gradients.setAllResultAttrs(attributes);
+    return success();
+  }
+};
+} // namespace

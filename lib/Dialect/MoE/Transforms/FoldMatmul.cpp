@@ -1,0 +1,72 @@
+
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Interfaces/Matmul.h"
+
+namespace mlir::plateau::moe {
+#define GEN_PASS_DEF_MOEFOLDMATMUL
+#include "plateau/Dialect/MoE/Transforms/Passes.h.inc"
+} // namespace mlir::plateau::moe
+
+using namespace mlir;
+using namespace mlir::plateau;
+
+namespace {
+/// truncf(matmul on zeros) -> matmul with a narrow result.
+struct FoldRounding : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    auto matmul = op.getIn().getDefiningOp<linalg::MatmulOp>();
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    if (!matmul || !type || !matmul->hasOneUse() || !isOnZeros(matmul))
+      return failure();
+    rewriter.setInsertionPoint(matmul);
+    Location loc = matmul.getLoc();
+    Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(type.getElementType()));
+    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(), type.getElementType());
+    Value init = linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0);
+    auto narrow = linalg::MatmulOp::create(rewriter, loc, TypeRange{type}, matmul.getInputs(), ValueRange{init});
+    narrow.setIndexingMapsAttr(matmul.getIndexingMapsAttr());
+    rewriter.replaceOp(op, narrow->getResults());
+    return success();
+  }
+};
+
+/// a + matmul on zeros -> matmul onto a, when this sum is the last to read a.
+struct FoldSum : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::AddFOp op, PatternRewriter &rewriter) const override {
+    for (unsigned index : {1, 0}) {
+      auto matmul = op->getOperand(index).getDefiningOp<linalg::MatmulOp>();
+      Value sum = op->getOperand(1 - index);
+      if (!matmul || !matmul->hasOneUse() || !isOnZeros(matmul) || !sum.hasOneUse() || !sum.getDefiningOp() ||
+          matmul->getBlock() != op->getBlock() || sum.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+        continue;
+      rewriter.setInsertionPoint(op);
+      auto onto = linalg::MatmulOp::create(rewriter, matmul.getLoc(), TypeRange{op.getType()}, matmul.getInputs(),
+                                           ValueRange{sum});
+      onto.setIndexingMapsAttr(matmul.getIndexingMapsAttr());
+      rewriter.replaceOp(op, onto->getResults());
+      return success();
+    }
+    return failure();
+  }
+};
+
+struct FoldMatmul : moe::impl::MoEFoldMatmulBase<FoldMatmul> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FoldRounding, FoldSum>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,263 @@
+
+
+#include "plateau/Execution/CompiledExecutor.h"
+#include "RuntimeSymbols.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
+#include "plateau/Pipelines/LowerDynamic.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include <cstring>
+#include <thread>
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::moe;
+
+namespace {
+struct ContextDeleter {
+  void operator()(plr_context *context) const { plr_context_destroy(context); }
+};
+using Context = std::unique_ptr<plr_context, ContextDeleter>;
+
+/// What an argument or result counts under.
+plr_component getComponent(std::optional<Role> role) {
+  if (!role)
+    return PLR_EXTERNAL;
+  switch (*role) {
+  case Role::Tokens:
+    return PLR_EMBEDDING;
+  case Role::Labels:
+  case Role::Loss:
+    return PLR_VOCABULARY;
+  case Role::Positions:
+  case Role::Starts:
+    return PLR_ATTENTION;
+  case Role::Parameters:
+    return PLR_PARAMETERS;
+  case Role::Gradients:
+    return PLR_GRADIENTS;
+  case Role::LearningRate:
+  case Role::Step:
+  case Role::FirstMoment:
+  case Role::SecondMoment:
+  case Role::Master:
+  case Role::GradientNorm:
+    return PLR_OPTIMIZER;
+  }
+  return PLR_EXTERNAL;
+}
+
+class Executor : public CompiledExecutor {
+public:
+  Executor(func::FuncOp function, const CompiledOptions &options)
+      : CompiledExecutor(function, options.ranks), options(options) {}
+
+  llvm::Error compile();
+  llvm::Error createContexts();
+
+  llvm::Error writeArgument(int rank, unsigned index, ArrayRef<char> bytes) override {
+    if (static_cast<int64_t>(bytes.size()) != getArgumentBytes(index))
+      return wrongSize("argument", index, bytes.size(), getArgumentBytes(index));
+    std::memcpy(buffers[rank][index], bytes.data(), bytes.size());
+    return llvm::Error::success();
+  }
+
+  llvm::Error readArgument(int rank, unsigned index, MutableArrayRef<char> bytes) override {
+    if (static_cast<int64_t>(bytes.size()) != getArgumentBytes(index))
+      return wrongSize("argument", index, bytes.size(), getArgumentBytes(index));
+    std::memcpy(bytes.data(), buffers[rank][index], bytes.size());
+    return llvm::Error::success();
+  }
+
+  llvm::Error readResult(int rank, unsigned index, MutableArrayRef<char> bytes) override {
+    if (static_cast<int64_t>(bytes.size()) != getResultBytes(index))
+      return wrongSize("result", index, bytes.size(), getResultBytes(index));
+    std::memcpy(bytes.data(), buffers[rank][function.getNumArguments() + index], bytes.size());
+    return llvm::Error::success();
+  }
+
+  llvm::Error run() override;
+
+  plr_space_report getMemoryReport(int rank, plr_space space) override {
+    plr_space_report report = {};
+    plr_memory_report(contexts[rank].get(), space, &report);
+    return report;
+  }
+
+  void resetPeak() override {
+    for (Context &context : contexts)
+      plr_reset_peak(context.get());
+  }
+
+  void interrupt() override {
+    for (Context &context : contexts)
+      plr_interrupt(context.get());
+  }
+
+  std::vector<plr_span> getTrace(int rank) override {
+    std::vector<plr_span> spans(plr_trace(contexts[rank].get(), 0, nullptr, 0));
+    plr_trace(contexts[rank].get(), 0, spans.data(), spans.size());
+    return spans;
+  }
+
+  void clearTrace() override {
+    for (Context &context : contexts)
+      plr_trace_clear(context.get());
+  }
+
+private:
+  static llvm::Error wrongSize(const char *what, unsigned index, size_t given, int64_t wanted) {
+    return llvm::createStringError("%s #%u has %lld bytes, not %zu", what, index, static_cast<long long>(wanted), given);
+  }
+
+  llvm::Error fail(int rank);
+  /// Memory for an argument or result, zeroed.
+  llvm::Expected<void *> allocate(int rank, int64_t bytes, std::optional<Role> role, const char *name);
+
+  CompiledOptions options;
+  std::unique_ptr<ExecutionEngine> engine;
+  void (*entry)(plr_context *, void **) = nullptr;
+  /// One tag for each component, for arguments and results.
+  plr_tag tags[PLR_COMPONENTS] = {};
+  std::vector<Context> contexts; ///< Released before the tags, last.
+  std::vector<std::vector<void *>> buffers;
+};
+} // namespace
+
+llvm::Error Executor::compile() {
+  static const bool isInitialized = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  if (!isInitialized)
+    return llvm::createStringError("this build of LLVM has no code generator for this machine");
+  MLIRContext *context = function.getContext();
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+
+  // Only the one function: others of the module may be anything.
+  OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
+  func::FuncOp copy = function.clone();
+  copy.setPublic();
+  module->push_back(copy);
+  PassManager manager(context);
+  buildLowerDynamicPipeline(manager);
+  if (failed(manager.run(*module)))
+    return llvm::createStringError("function '@%s' cannot be lowered", function.getName().str().c_str());
+
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  auto machine = builder->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0, machine->get());
+  ExecutionEngineOptions engineOptions;
+  engineOptions.transformer = optimize;
+  engineOptions.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
+  engineOptions.enableGDBNotificationListener = false;
+  engineOptions.enablePerfNotificationListener = false;
+  auto made = ExecutionEngine::create(*module, engineOptions);
+  if (!made)
+    return made.takeError();
+  engine = std::move(*made);
+  registerRuntimeSymbols(*engine);
+  auto address = engine->lookup(function.getName());
+  if (!address)
+    return address.takeError();
+  entry = reinterpret_cast<void (*)(plr_context *, void **)>(*address);
+  return llvm::Error::success();
+}
+
+llvm::Error Executor::fail(int rank) {
+  const char *message = "";
+  plr_context_error(contexts[rank].get(), &message);
+  return llvm::createStringError("%s", message);
+}
+
+llvm::Expected<void *> Executor::allocate(int rank, int64_t bytes, std::optional<Role> role, const char *name) {
+  plr_component component = getComponent(role);
+  plr_tag &tag = tags[component];
+  tag = {name, -1, component, PLR_FORWARD};
+  void *memory = plr_allocate(contexts[rank].get(), PLR_DEVICE, bytes, &tag);
+  if (!memory)
+    return fail(rank);
+  std::memset(memory, 0, bytes);
+  return memory;
+}
+
+llvm::Error Executor::createContexts() {
+  for (int rank = 0; rank < ranks; ++rank) {
+    plr_config config = {};
+    config.abi_version = PLR_ABI_VERSION;
+    config.rank = rank;
+    config.ranks = ranks;
+    config.device_bytes = options.deviceBytes;
+    config.host_bytes = options.hostBytes;
+    config.gemm = options.gemm;
+    config.poison = options.poison;
+    config.trace = options.trace;
+    plr_context *context = nullptr;
+    char message[512] = "";
+    if (plr_context_create(&config, &context, message, sizeof(message)) != PLR_OK)
+      return llvm::createStringError("%s", message);
+    contexts.emplace_back(context);
+
+    auto getRole = [](RoleAttr role) { return role ? std::optional(role.getValue()) : std::nullopt; };
+    std::vector<void *> &pointers = buffers.emplace_back();
+    std::vector<void *> donated(function.getNumResults());
+    for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+      auto memory = allocate(rank, getArgumentBytes(index),
+                             getRole(function.getArgAttrOfType<RoleAttr>(index, "moe.role")), "argument");
+      if (!memory)
+        return memory.takeError();
+      pointers.push_back(*memory);
+      if (auto result = function.getArgAttrOfType<IntegerAttr>(index, "moe.donated"))
+        donated[result.getInt()] = *memory;
+    }
+    for (unsigned index = 0; index < function.getNumResults(); ++index) {
+      if (donated[index]) {
+        pointers.push_back(donated[index]);
+        continue;
+      }
+      auto memory = allocate(rank, getResultBytes(index),
+                             getRole(function.getResultAttrOfType<RoleAttr>(index, "moe.role")), "result");
+      if (!memory)
+        return memory.takeError();
+      pointers.push_back(*memory);
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Executor::run() {
+  auto runRank = [&](int rank) {
+    entry(contexts[rank].get(), buffers[rank].data());
+    plr_synchronize(contexts[rank].get());
+  };
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < ranks; ++rank)
+    others.emplace_back(runRank, rank);
+  runRank(0);
+  for (std::thread &thread : others)
+    thread.join();
+  for (int rank = 0; rank < ranks; ++rank)
+    if (plr_context_error(contexts[rank].get(), nullptr) != PLR_OK)
+      return fail(rank);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<CompiledExecutor>>
+mlir::plateau::createCompiledExecutor(func::FuncOp function, const CompiledOptions &options) {
+  auto executor = std::make_unique<Executor>(function, options);
+  if (llvm::Error error = executor->compile())
+    return std::move(error);
+  if (llvm::Error error = executor->createContexts())
+    return std::move(error);
+  return std::move(executor);
+}

@@ -1,0 +1,39 @@
+
+
+#include "RuntimeSymbols.h"
+#include "plateau/runtime.h"
+
+using namespace mlir;
+
+void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
+  engine.registerSymbols([](llvm::orc::MangleAndInterner interner) {
+    llvm::orc::SymbolMap symbols;
+    auto add = [&](const char *name, auto *function) {
+      symbols[interner(name)] = {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported};
+    };
+    add("plr_get_lane", plr_get_lane);
+    add("plr_allocate", plr_allocate);
+    add("plr_release", plr_release);
+    add("plr_copy", plr_copy);
+    add("plr_zero", plr_zero);
+    add("plr_launch", plr_launch);
+    add("plr_gemm", plr_gemm);
+    add("plr_embedding", plr_embedding);
+    add("plr_embedding_grad", plr_embedding_grad);
+    add("plr_rms_norm", plr_rms_norm);
+    add("plr_rms_norm_grad", plr_rms_norm_grad);
+    add("plr_rotary_table", plr_rotary_table);
+    add("plr_rotary", plr_rotary);
+    add("plr_attention", plr_attention);
+    add("plr_attention_grad", plr_attention_grad);
+    add("plr_log_softmax", plr_log_softmax);
+    add("plr_log_softmax_grad", plr_log_softmax_grad);
+    add("plr_count_labels", plr_count_labels);
+    add("plr_nll", plr_nll);
+    add("plr_nll_grad", plr_nll_grad);
+    add("plr_grad_norm", plr_grad_norm);
+    add("plr_clip_factor", plr_clip_factor);
+    add("plr_adamw", plr_adamw);
+    return symbols;
+  });
+}

@@ -1,0 +1,185 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Import/Main.h"
+#include "WriteModule.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "plateau/Import/BuildLoss.h"
+#include "plateau/Import/Json.h"
+#include "plateau/InitAllDialects.h"
+#include "plateau/Pipelines/TrainingStep.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::importer;
+
+namespace {
+/// What to write: the loss alone, or the whole training step.
+enum class Emit { Loss, Step };
+
+struct CommandLine {
+  std::string config, output;
+  bool count = false, json = false;
+  Emit emit = Emit::Step;
+  LossOptions loss;
+  moe::MoEAttachOptimizerOptions optimizer;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The command line
+//===----------------------------------------------------------------------===//
+
+/// A positive decimal number of 31 bits. (CLI11 alone would take 010 for 8.)
+static CLI::Option *addSize(CLI::App &app, const std::string &name, int64_t &value, const std::string &description) {
+  auto read = [&value, name](const std::string &text) {
+    if (StringRef(text).getAsInteger(10, value) || value < 1 || value > std::numeric_limits<int32_t>::max())
+      throw CLI::ValidationError(name, "'" + text + "' is not an integer in 1..2147483647");
+  };
+  return app.add_option_function<std::string>(name, read, description)->type_name("INT");
+}
+
+static CLI::Option *addNumber(CLI::App &app, const std::string &name, double &value, const std::string &description,
+                              const std::string &allowed, bool (*isAllowed)(double)) {
+  std::string shown;
+  llvm::raw_string_ostream(shown) << description << " (default: " << llvm::format("%g", value) << ")";
+  auto read = [&value, name, allowed, isAllowed](const std::string &text) {
+    if (!llvm::to_float(text, value) || !isAllowed(value))
+      throw CLI::ValidationError(name, "'" + text + "' is not " + allowed);
+  };
+  return app.add_option_function<std::string>(name, read, shown)->type_name("FLOAT");
+}
+
+template <typename T>
+static CLI::Option *addChoice(CLI::App &app, const std::string &name, T &value, const std::string &description,
+                              const std::map<std::string, T> &choices) {
+  std::string words;
+  for (const auto &[word, choice] : choices)
+    words += (words.empty() ? "" : "|") + word;
+  auto read = [&value, name, words, choices](const std::string &text) {
+    auto found = choices.find(text);
+    if (found == choices.end())
+      throw CLI::ValidationError(name, "'" + text + "' is not one of " + words);
+    value = found->second;
+  };
+  return app.add_option_function<std::string>(name, read, description)->type_name(words);
+}
+
+/// Adds the options that shape a program, which counting has no use for.
+static void addProgramOptions(CLI::App &app, CommandLine &line) {
+  moe::MoEAttachOptimizerOptions &optimizer = line.optimizer;
+  CLI::Option *required[] = {
+      addSize(app, "--ranks", line.loss.ranks, "Ranks that train together; this version imports one"),
+      addSize(app, "--tokens", line.loss.tokens, "Tokens of each rank and step"),
+      addSize(app, "--sequence", line.loss.sequence, "Tokens of a sequence; divides --tokens"),
+      addChoice<WorkingType>(app, "--dtype", line.loss.workingType, "Type of parameters and activations",
+                             {{"f32", WorkingType::F32}, {"bf16", WorkingType::BF16}}),
+      app.add_option("-o,--output", line.output, "File to write; - is the standard output")->type_name("FILE")};
+  CLI::Option *optional[] = {
+      addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
+                            "What the backward pass computes again instead of keeping (default: none)",
+                            {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
+      addChoice<Emit>(app, "--emit", line.emit, "The forward loss alone, or the whole training step (default: step)",
+                      {{"loss", Emit::Loss}, {"step", Emit::Step}}),
+      addNumber(app, "--weight-decay", optimizer.weightDecay, "Weight decay of AdamW", "a number >= 0",
+                [](double value) { return value >= 0 && std::isfinite(value); }),
+      addNumber(app, "--clip-norm", optimizer.clipNorm, "Largest gradient norm; inf for no clipping",
+                "a number > 0, or inf", [](double value) { return value > 0; }),
+      addNumber(app, "--beta1", optimizer.beta1, "Decay of AdamW's first moment", "a number in [0, 1)",
+                [](double value) { return value >= 0 && value < 1; }),
+      addNumber(app, "--beta2", optimizer.beta2, "Decay of AdamW's second moment", "a number in [0, 1)",
+                [](double value) { return value >= 0 && value < 1; }),
+      addNumber(app, "--epsilon", optimizer.epsilon, "AdamW's epsilon", "a number > 0",
+                [](double value) { return value > 0 && std::isfinite(value); })};
+  std::vector<CLI::Option *> all(std::begin(required), std::end(required));
+  all.insert(all.end(), std::begin(optional), std::end(optional));
+  app.final_callback([&line, all, needed = std::size(required)] {
+    for (size_t index = 0; index < all.size(); ++index) {
+      CLI::Option *option = all[index];
+      if (line.count && option->count())
+        throw CLI::ExcludesError("--count", option->get_name());
+      if (!line.count && index < needed && !option->count())
+        throw CLI::RequiredError(option->get_name());
+    }
+    if (line.json && !line.count)
+      throw CLI::RequiresError("--json", "--count");
+    if (line.count)
+      return;
+    if (line.loss.ranks != 1)
+      throw CLI::ValidationError("--ranks", "this version imports one rank");
+    if (line.loss.tokens % line.loss.sequence)
+      throw CLI::ValidationError("--tokens", std::to_string(line.loss.tokens) + " is not a multiple of --sequence " +
+                                                 std::to_string(line.loss.sequence));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What it does
+//===----------------------------------------------------------------------===//
+
+/// Puts the name of the configuration before an error that says what is wrong with it as a whole.
+static llvm::Error inFile(const SourceText &source, llvm::Error error) {
+  return error ? source.error(llvm::toString(std::move(error))) : llvm::Error::success();
+}
+
+static llvm::Error emit(const SourceText &source, const ModelConfig &config, ArrayRef<Parameter> parameters,
+                        const CommandLine &line) {
+  if (llvm::Error error = inFile(source, checkLossOptions(config, line.loss)))
+    return error;
+  DialectRegistry registry;
+  registerLossDialects(registry);
+  plateau::registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = buildLoss(&context, config, parameters, line.loss);
+  if (!module)
+    return inFile(source, llvm::createStringError("the program built from it is not valid; see above"));
+  if (line.emit == Emit::Step) {
+    PassManager manager(&context);
+    buildTrainingStepPipeline(manager, line.optimizer);
+    if (failed(manager.run(*module)))
+      return inFile(source, llvm::createStringError("no training step could be made of its loss; see above"));
+  }
+  return writeModule(*module, line.output);
+}
+
+static llvm::Error run(const CommandLine &line) {
+  llvm::Expected<SourceText> source = SourceText::read(line.config);
+  if (!source)
+    return source.takeError();
+  llvm::Expected<ModelConfig> config = parseConfig(*source, llvm::errs());
+  if (!config)
+    return config.takeError();
+  llvm::Expected<std::vector<Parameter>> parameters = listParameters(*config);
+  if (!parameters)
+    return inFile(*source, parameters.takeError());
+  if (!line.count)
+    return emit(*source, *config, *parameters, line);
+  (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*parameters));
+  return flush(llvm::outs(), standardOutput);
+}
+
+int mlir::plateau::importer::importMain(int argc, char **argv) {
+  CommandLine line;
+  CLI::App app("Writes the training step of a model, given its Hugging Face config.json, as MLIR.", "plateau-import");
+  app.add_option("config", line.config, "The model's config.json")->required()->type_name("FILE");
+  app.add_flag("--count", line.count, "Print the numbers of parameters, and make no program");
+  app.add_flag("--json", line.json, "With --count: print one JSON object");
+  addProgramOptions(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (llvm::Error error = run(line)) {
+    llvm::errs() << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
+  return 0;
+}

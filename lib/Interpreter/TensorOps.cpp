@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// Views and slices of tensors: elements move, none is computed.
+//===----------------------------------------------------------------------===//
+
+#include "Cell.h"
+#include "Points.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::interpreter;
+
+template <Mode mode>
+static LogicalResult evaluateEmpty(tensor::EmptyOp op, RankCall &call) {
+  call.set(op.getResult(), makeUndefined(op.getType(), mode));
+  return success();
+}
+
+/// The same elements in the shape of the result.
+template <typename OpTy>
+static LogicalResult evaluateReshape(OpTy op, RankCall &call) {
+  call.set(op.getResult(), call.get(op->getOperand(0)).reshape(getShape(op->getResult(0).getType())));
+  return success();
+}
+
+template <typename OpTy>
+static bool isStatic(OpTy op) {
+  return !ShapedType::isDynamicShape(op.getStaticOffsets()) && !ShapedType::isDynamicShape(op.getStaticSizes()) &&
+         !ShapedType::isDynamicShape(op.getStaticStrides());
+}
+
+/// Where the points of a slice of static sizes lie in a tensor of `shape`.
+template <typename OpTy>
+static LinearForm getPositions(OpTy op, ArrayRef<int64_t> shape) {
+  LinearForm form;
+  for (auto [offset, step, stride] : llvm::zip_equal(op.getStaticOffsets(), op.getStaticStrides(), getStrides(shape))) {
+    form.constant += offset * stride;
+    form.coefficients.push_back(step * stride);
+  }
+  return form;
+}
+
+template <Mode mode>
+static LogicalResult evaluateExtractSlice(tensor::ExtractSliceOp op, RankCall &call) {
+  if (!isStatic(op))
+    return call.fail("the interpreter knows slices of static offsets, sizes and strides only");
+  const Tensor &source = call.get(op.getSource());
+  LinearForm position = getPositions(op, source.getShape());
+  Tensor result = makeUndefined(op.getType(), mode);
+  const void *from = getElements(source);
+  void *to = getMutableElements(result);
+  int64_t next = 0; // unit dimensions that the result drops do not change the order
+  forEachPoint(op.getStaticSizes(),
+               [&](ArrayRef<int64_t> point) { storeCell(to, next++, loadCell(from, position(point))); });
+  call.set(op.getResult(), std::move(result));
+  return success();
+}
+
+static LogicalResult evaluateInsertSlice(tensor::InsertSliceOp op, RankCall &call) {
+  if (!isStatic(op))
+    return call.fail("the interpreter knows slices of static offsets, sizes and strides only");
+  Tensor result = call.get(op.getDest()).copy();
+  LinearForm position = getPositions(op, result.getShape());
+  const void *from = getElements(call.get(op.getSource()));
+  void *to = getMutableElements(result);
+  int64_t next = 0;
+  forEachPoint(op.getStaticSizes(),
+               [&](ArrayRef<int64_t> point) { storeCell(to, position(point), loadCell(from, next++)); });
+  call.set(op.getResult(), std::move(result));
+  return success();
+}
+
+template <Mode mode>
+static LogicalResult evaluateSplat(tensor::SplatOp op, RankCall &call) {
+  Cell cell = loadCell(getElements(call.get(op.getInput())), 0);
+  Tensor result = makeUndefined(op.getType(), mode);
+  void *elements = getMutableElements(result);
+  for (int64_t index = 0, size = result.getSize(); index < size; ++index)
+    storeCell(elements, index, cell);
+  call.set(op.getResult(), std::move(result));
+  return success();
+}
+
+template <typename OpTy>
+static void addReshape(OpTable &table) {
+  table.add<OpTy>(evaluateReshape<OpTy>, evaluateReshape<OpTy>, Access::Moves);
+}
+
+void interpreter::addTensorOps(OpTable &table) {
+  table.add<tensor::EmptyOp>(evaluateEmpty<Mode::Float64>, evaluateEmpty<Mode::Exact>, Access::Moves);
+  addReshape<tensor::ExpandShapeOp>(table);
+  addReshape<tensor::CollapseShapeOp>(table);
+  addReshape<tensor::CastOp>(table);
+  table.add<tensor::ExtractSliceOp>(evaluateExtractSlice<Mode::Float64>, evaluateExtractSlice<Mode::Exact>,
+                                    Access::Moves);
+  table.add<tensor::InsertSliceOp>(evaluateInsertSlice, evaluateInsertSlice, Access::Moves);
+  table.add<tensor::SplatOp>(evaluateSplat<Mode::Float64>, evaluateSplat<Mode::Exact>, Access::Moves);
+}

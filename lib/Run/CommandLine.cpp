@@ -1,0 +1,162 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/CommandLine.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Run/EntryRun.h"
+#include "plateau/Run/Error.h"
+#include "plateau/Run/Interrupt.h"
+#include "plateau/Run/ParseOptions.h"
+#include "plateau/Run/Profile.h"
+#include "plateau/Run/Training.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::run;
+
+/// A failure that a diagnostic has told already.
+static int fail() { return 1; }
+
+static int fail(llvm::Error error) {
+  llvm::handleAllErrors(std::move(error), [](const llvm::ErrorInfoBase &info) {
+    // What the executor reported as a diagnostic comes without a text.
+    if (std::string text = info.message(); !text.empty())
+      llvm::errs() << "plateau-run: error: " << text << "\n";
+  });
+  return InterruptScope::wasInterrupted() ? interruptedExitCode : 1;
+}
+
+static RankSpans getSpans(Executor &executor) {
+  RankSpans spans;
+  for (int rank = 0; rank < executor.step->getRanks(); ++rank)
+    spans.push_back(executor.getTrace(rank));
+  return spans;
+}
+
+static llvm::Error writeTraces(Executor &executor, const TrainingOptions &options, const TrainingSummary &summary) {
+  if (!executor.getTrace)
+    return llvm::Error::success();
+  RankSpans spans = getSpans(executor);
+  if (options.profile)
+    printProfile(options.json ? llvm::errs() : llvm::outs(), spans, summary.seconds);
+  if (!options.trace.empty())
+    if (auto error = writeChromeTrace(options.trace, spans))
+      return error;
+  return options.gemmShapes.empty() ? llvm::Error::success() : writeGemmShapes(options.gemmShapes, spans);
+}
+
+/// Prints a diagnostic whose location is the name of an op: imported files have no lines.
+static LogicalResult printNamed(Diagnostic &diagnostic, llvm::StringRef path) {
+  if (LocationAttr(diagnostic.getLocation()).findInstanceOf<FileLineColRange>())
+    return failure(); // For the handler that shows the line.
+  llvm::StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
+                         : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
+                                                                                   : "note";
+  llvm::errs() << "plateau-run: " << kind << ": " << path << ": ";
+  if (llvm::StringRef name = moe::getLocationName(diagnostic.getLocation()); !name.empty())
+    llvm::errs() << name << ": ";
+  llvm::errs() << diagnostic << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "plateau-run: note: " << note << "\n";
+  return success();
+}
+
+static int runTraining(ModuleOp module, RunOptions options, const TrainingOptions &training) {
+  FailureOr<func::FuncOp> function = findStep(module);
+  if (failed(function))
+    return fail();
+  FailureOr<StepSignature> signature = getStepSignature(*function);
+  if (failed(signature))
+    return fail();
+  if (options.ranks && *options.ranks != signature->batch.ranks)
+    return fail(makeError("--ranks is {0}, but the moe.batch of {1} is for {2}", *options.ranks, options.input,
+                          signature->batch.ranks));
+  options.ranks = signature->batch.ranks;
+  auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
+  if (!data)
+    return fail(data.takeError());
+  auto executor = createExecutor(*function, options);
+  if (!executor)
+    return fail(executor.takeError());
+
+  InterruptScope interrupts(*executor->step);
+  using Style = StepReporter::Style;
+  Style style = training.json                                  ? Style::JSON
+                : llvm::sys::Process::StandardOutIsDisplayed() ? Style::Terminal
+                                                               : Style::Plain;
+  StepReporter reporter(llvm::outs(), style, training.steps);
+  auto summary = train(*executor, *signature, *data, options.seed, training, reporter, llvm::errs());
+  reporter.clearBar();
+  llvm::outs().flush();
+  if (!summary)
+    return fail(summary.takeError());
+  if (!training.json)
+    summary->peaks.print(llvm::outs());
+  if (summary->skipped > 0)
+    (training.json ? llvm::errs() : llvm::outs())
+        << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";
+  if (auto error = writeTraces(*executor, training, *summary))
+    return fail(std::move(error));
+  return 0;
+}
+
+static int runFunction(ModuleOp module, RunOptions options, const EntryOptions &entry) {
+  auto function = module.lookupSymbol<func::FuncOp>(entry.name);
+  if (!function || function.isDeclaration())
+    return fail(makeError("{0}: there is no function @{1} with a body", options.input, entry.name));
+  if (!options.ranks)
+    options.ranks = 1;
+  auto arguments = drawArguments(function, options.seed);
+  if (!arguments)
+    return fail(makeError("@{0}: {1}", entry.name, llvm::toString(arguments.takeError())));
+
+  std::optional<Executor> reference;
+  if (entry.tolerance) {
+    RunOptions interpreted = options;
+    interpreted.engine = Engine::Interpreter;
+    auto made = createExecutor(function, interpreted);
+    if (!made)
+      return fail(made.takeError());
+    reference = std::move(*made);
+    options.poison = true;
+  }
+  auto executor = createExecutor(function, options);
+  if (!executor)
+    return fail(executor.takeError());
+  InterruptScope interrupts(*executor->step);
+  llvm::Error error = reference ? compareEntry(*executor, *reference, *arguments, *entry.tolerance,
+                                               entry.repeat.value_or(3), llvm::outs())
+                                : runEntry(*executor, *arguments, entry.repeat.value_or(1), llvm::outs());
+  llvm::outs().flush();
+  return error ? fail(std::move(error)) : 0;
+}
+
+int run::runMain(int argc, char **argv, DialectRegistry &registry) {
+  std::variant<CommandLine, int> parsed = parseCommandLine(argc, argv);
+  if (int *code = std::get_if<int>(&parsed))
+    return *code;
+  const CommandLine &line = std::get<CommandLine>(parsed);
+
+  std::string problem;
+  auto file = openInputFile(line.run.input, &problem);
+  if (!file)
+    return fail(makeError("{0}", problem));
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false); // A whole step is no help under a message with a location.
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  ScopedDiagnosticHandler named(&context,
+                                [&](Diagnostic &diagnostic) { return printNamed(diagnostic, line.run.input); });
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return fail();
+  return line.entry ? runFunction(*module, line.run, *line.entry) : runTraining(*module, line.run, line.training);
+}

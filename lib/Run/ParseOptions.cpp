@@ -1,0 +1,186 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/ParseOptions.h"
+#include "plateau/Run/MemoryLimits.h"
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+using namespace mlir::plateau;
+using namespace mlir::plateau::run;
+
+namespace {
+/// Declares the options and checks what they say of each other.
+class Parser {
+public:
+  Parser() {
+    declareRun();
+    declareTraining();
+    declareEntry();
+    app.get_formatter()->column_width(34);
+    app.failure_message([](const CLI::App *, const CLI::Error &error) {
+      return std::string("plateau-run: error: ") + error.what() + "\nRun with --help for more information.\n";
+    });
+  }
+
+  std::variant<CommandLine, int> parse(int argc, const char *const *argv) {
+    try {
+      app.parse(argc, argv);
+      check();
+    } catch (const CLI::ParseError &error) {
+      return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (entryOption->count() > 0)
+      line.entry = entry;
+    return line;
+  }
+
+private:
+  void declareRun();
+  void declareTraining();
+  void declareEntry();
+  void check();
+
+  CLI::Option *addBytes(const std::string &name, std::optional<int64_t> &target, const std::string &help) {
+    auto set = [&target, name](const std::string &text) {
+      auto bytes = parseBytes(text);
+      if (!bytes)
+        throw CLI::ValidationError(name, llvm::toString(bytes.takeError()));
+      target = *bytes;
+    };
+    return app.add_option_function<std::string>(name, set, help)->type_name("BYTES");
+  }
+
+  CLI::Option *addLearningRate() {
+    auto set = [this](const double &value) {
+      if (!std::isfinite(value) || value < 0)
+        throw CLI::ValidationError("--lr", "the learning rate must be finite and at least 0");
+      line.training.learningRate = value;
+    };
+    return app.add_option_function<double>("--lr", set, "Learning rate of every step");
+  }
+
+  CLI::App app{"Run a compiled training step on a file of token ids, or one function on drawn arguments (--entry).",
+               "plateau-run"};
+  CommandLine line;
+  EntryOptions entry;
+  bool interpret = false, exact = false, dynamic = false;
+  CLI::Option *entryOption = nullptr;
+  std::vector<CLI::Option *> trainingOptions, requiredOptions, entryOptions, compiledOptions;
+};
+} // namespace
+
+void Parser::declareRun() {
+  app.add_option("input", line.run.input, "Module with the step, as text or bytecode; - for the standard input")
+      ->required();
+  app.add_option("--ranks", line.run.ranks, "Number of ranks; must be that of the module")
+      ->check(CLI::Range(1, 1 << 20));
+  auto setSeed = [this](const std::string &text) {
+    if (llvm::StringRef(text).getAsInteger(10, line.run.seed))
+      throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64-1");
+  };
+  app.add_option_function<std::string>("--seed", setSeed, "Seed of parameters and of drawn arguments (default 0)")
+      ->type_name("INT");
+  app.add_flag("--interpret", interpret, "Run by the reference interpreter in float64");
+  app.add_flag("--exact", exact, "Run by the interpreter with floats as integers modulo 2^61-1, and print digests");
+  app.add_flag("--strict", line.run.strict, "A request that is not honoured is an error");
+  auto setGemm = [this](const std::string &kind) {
+    if (kind != "onednn" && kind != "reference")
+      throw CLI::ValidationError("--gemm", "'" + kind + "' is neither onednn nor reference");
+    line.run.gemm = kind == "onednn" ? PLR_GEMM_ONEDNN : PLR_GEMM_REFERENCE;
+  };
+  compiledOptions = {
+      addBytes("--hbm-bytes", line.run.deviceBytes,
+               "Limit of the device space of a rank (default: half of what is usable)"),
+      addBytes("--host-bytes", line.run.hostBytes,
+               "Limit of the host space of a rank (default: half of what is usable)"),
+      app.add_option_function<std::string>("--gemm", setGemm,
+                                           "Matrix products by oneDNN (default) or by plain loops in a "
+                                           "fixed order")
+          ->type_name("onednn|reference"),
+      app.add_flag("--dynamic", dynamic, "Memory from a pool, freed after last use (what this version always does)"),
+      app.add_flag("--poison", line.run.poison, "Fill memory with NaN when it is handed out and when it is released"),
+  };
+}
+
+void Parser::declareTraining() {
+  TrainingOptions &training = line.training;
+  requiredOptions = {
+      app.add_option("--steps", training.steps, "Number of steps")->check(CLI::Range(int64_t(0), int64_t(INT32_MAX))),
+      app.add_option("--data", training.data, "Flat file of little-endian 32-bit token ids")->type_name("FILE"),
+      addLearningRate(),
+  };
+  std::vector<CLI::Option *> traced = {
+      app.add_option("--trace", training.trace, "Write a Chrome trace of the run")->type_name("FILE"),
+      app.add_option("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products")
+          ->type_name("FILE"),
+      app.add_flag("--profile", training.profile, "Print where the time went"),
+  };
+  trainingOptions = {
+      app.add_option("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote")
+          ->type_name("FILE"),
+      app.add_option("--save", training.save,
+                     "Write parameters and optimizer state as safetensors after the last step"),
+      app.add_option("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors")
+          ->type_name("FILE"),
+      app.add_option("--first-step", training.firstStep,
+                     "Number of the first step in the data, from 1 (default: where the "
+                     "--init file stopped)")
+          ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX))),
+      app.add_option("--document-end", training.documentEnd, "Token id that ends a document")
+          ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX))),
+      app.add_flag("--json", training.json, "Print one JSON object a step"),
+  };
+  trainingOptions.insert(trainingOptions.end(), traced.begin(), traced.end());
+  trainingOptions.insert(trainingOptions.end(), requiredOptions.begin(), requiredOptions.end());
+  compiledOptions.insert(compiledOptions.end(), traced.begin(), traced.end());
+}
+
+void Parser::declareEntry() {
+  entryOption = app.add_option("--entry", entry.name, "Run this function on drawn arguments and print its results");
+  entryOptions = {
+      app.add_option("--compare", entry.tolerance,
+                     "Fail when compiled code and interpreter differ by more than this, relative to the largest value")
+          ->check(CLI::NonNegativeNumber),
+      app.add_option("--repeat", entry.repeat,
+                     "Number of runs, which must give the same bits (default 1; 3 with --compare)")
+          ->check(CLI::Range(1, 1 << 20)),
+  };
+}
+
+void Parser::check() {
+  auto refuse = [](CLI::Option *option, const std::string &why) {
+    if (option->count() > 0)
+      throw CLI::ValidationError(option->get_name(), why);
+  };
+  bool isEntry = entryOption->count() > 0;
+  if (isEntry) {
+    for (CLI::Option *option : trainingOptions)
+      refuse(option, "belongs to a training run, not to --entry");
+  } else {
+    for (CLI::Option *option : requiredOptions)
+      if (option->count() == 0)
+        throw CLI::RequiredError(option->get_name());
+    for (CLI::Option *option : entryOptions)
+      refuse(option, "needs --entry");
+  }
+  if (interpret || exact) {
+    for (CLI::Option *option : compiledOptions)
+      refuse(option, "is for compiled code; the interpreter has no such thing");
+    line.run.engine = exact ? Engine::Exact : Engine::Interpreter;
+    if (entry.tolerance)
+      throw CLI::ValidationError("--compare",
+                                 "runs both the interpreter and compiled code; it takes no --interpret or --exact");
+  }
+  if (exact && line.training.json)
+    throw CLI::ValidationError("--json", "an exact run has digests and no loss to print as JSON");
+  if (line.training.steps == 0 && !line.training.saveGradients.empty())
+    throw CLI::ValidationError("--save-gradients", "there are no gradients after 0 steps");
+  line.run.trace = line.training.profile || !line.training.trace.empty() || !line.training.gemmShapes.empty();
+}
+
+std::variant<CommandLine, int> run::parseCommandLine(int argc, const char *const *argv) {
+  return Parser().parse(argc, argv);
+}

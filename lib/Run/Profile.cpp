@@ -1,0 +1,153 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/Profile.h"
+#include "plateau/Interfaces/Component.h"
+#include "plateau/Run/Error.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include <array>
+#include <map>
+
+using namespace mlir::plateau;
+using namespace mlir::plateau::run;
+
+static constexpr llvm::StringRef laneNames[PLR_LANES] = {"compute", "comm", "h2d", "d2h", "host"};
+
+/// Opens `path` for text, hands the stream to `write`, and tells whether all arrived.
+static llvm::Error writeText(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code, llvm::sys::fs::OF_Text);
+  if (!code) {
+    write(os);
+    os.close();
+    code = os.error();
+    os.clear_error();
+  }
+  return code ? makeError("{0}: cannot be written: {1}", path, code.message()) : llvm::Error::success();
+}
+
+static void writeName(llvm::json::OStream &json, llvm::StringRef kind, int64_t rank, std::optional<int64_t> lane,
+                      llvm::StringRef name) {
+  json.object([&] {
+    json.attribute("ph", "M");
+    json.attribute("name", kind);
+    json.attribute("pid", rank);
+    if (lane)
+      json.attribute("tid", *lane);
+    json.attributeObject("args", [&] { json.attribute("name", name); });
+  });
+}
+
+static void writeSpan(llvm::json::OStream &json, int64_t rank, const plr_span &span) {
+  json.object([&] {
+    json.attribute("ph", "X");
+    json.attribute("name", llvm::json::fixUTF8(span.tag ? span.tag->op : span.call));
+    json.attribute("cat", span.call);
+    json.attribute("pid", rank);
+    json.attribute("tid", span.lane);
+    json.attribute("ts", span.start_ns / 1e3);
+    json.attribute("dur", (span.end_ns - span.start_ns) / 1e3);
+    json.attributeObject("args", [&] {
+      if (span.tag) {
+        if (span.tag->layer >= 0)
+          json.attribute("layer", span.tag->layer);
+        json.attribute("component", stringifyComponent(static_cast<Component>(span.tag->component)));
+        json.attribute("phase", stringifyPhase(static_cast<Phase>(span.tag->phase)));
+      }
+      if (span.flops > 0)
+        json.attribute("flops", span.flops);
+    });
+  });
+}
+
+llvm::Error run::writeChromeTrace(llvm::StringRef path, const RankSpans &spans) {
+  return writeText(path, [&](llvm::raw_ostream &os) {
+    llvm::json::OStream json(os);
+    json.object([&] {
+      json.attributeArray("traceEvents", [&] {
+        for (auto [rank, list] : llvm::enumerate(spans)) {
+          writeName(json, "process_name", rank, std::nullopt, "rank " + std::to_string(rank));
+          for (auto [lane, name] : llvm::enumerate(laneNames))
+            writeName(json, "thread_name", rank, lane, name);
+          for (const plr_span &span : list)
+            writeSpan(json, rank, span);
+        }
+      });
+    });
+    os << "\n";
+  });
+}
+
+static bool isCall(const plr_span &span, llvm::StringRef call) { return span.call == call; }
+
+llvm::Error run::writeGemmShapes(llvm::StringRef path, const RankSpans &spans) {
+  struct Use {
+    int64_t count = 0, nanoseconds = 0;
+  };
+  std::map<std::array<int64_t, 8>, Use> uses;
+  for (const auto &list : spans)
+    for (const plr_span &span : list) {
+      if (!isCall(span, "plr_gemm"))
+        continue;
+      std::array<int64_t, 8> shape;
+      std::copy_n(span.shape, shape.size(), shape.begin());
+      Use &use = uses[shape];
+      ++use.count;
+      use.nanoseconds += span.end_ns - span.start_ns;
+    }
+  std::vector<std::pair<std::array<int64_t, 8>, Use>> order(uses.begin(), uses.end());
+  llvm::sort(order, [](const auto &a, const auto &b) {
+    return std::pair(-a.second.nanoseconds, a.first) < std::pair(-b.second.nanoseconds, b.first);
+  });
+  return writeText(path, [&](llvm::raw_ostream &os) {
+    os << "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n";
+    for (const auto &[shape, use] : order) {
+      for (int64_t number : shape)
+        os << number << " ";
+      os << use.count << " " << use.nanoseconds << "\n";
+    }
+  });
+}
+
+void run::printProfile(llvm::raw_ostream &os, const RankSpans &spans, double seconds) {
+  struct Sum {
+    double seconds = 0, flops = 0;
+    int64_t count = 0;
+    double getRate() const { return seconds > 0 ? flops / seconds * 1e-9 : 0; }
+  };
+  llvm::MapVector<llvm::StringRef, Sum> calls;
+  for (const auto &list : spans)
+    for (const plr_span &span : list) {
+      Sum &sum = calls[span.call];
+      sum.seconds += (span.end_ns - span.start_ns) * 1e-9;
+      sum.flops += span.flops;
+      ++sum.count;
+    }
+  auto order = calls.takeVector();
+  llvm::sort(order, [](const auto &a, const auto &b) {
+    return std::pair(-a.second.seconds, a.first) < std::pair(-b.second.seconds, b.first);
+  });
+  double all = seconds * spans.size();
+  os << "time of calls, all ranks: share of the steps, seconds, calls, GFLOP/s\n";
+  Sum gemm, attention;
+  for (const auto &[name, sum] : order) {
+    os << llvm::formatv("  {0,-24} {1,6:f1} % {2,10:f3} {3,8}", name, 100 * sum.seconds / all, sum.seconds, sum.count);
+    if (sum.flops > 0)
+      os << llvm::formatv(" {0,9:f1}", sum.getRate());
+    os << "\n";
+    for (auto [prefix, total] : {std::pair("plr_gemm", &gemm), std::pair("plr_attention", &attention)})
+      if (name.starts_with(prefix)) {
+        total->seconds += sum.seconds;
+        total->flops += sum.flops;
+      }
+  }
+  os << llvm::formatv("profile: GEMM share {0:f1} %, GEMM {1:f1} GFLOP/s, attention {2:f1} GFLOP/s",
+                      100 * gemm.seconds / all, gemm.getRate(), attention.getRate());
+  if (gemm.getRate() > 0)
+    os << llvm::formatv(" ({0:f1} % of the GEMM rate)", 100 * attention.getRate() / gemm.getRate());
+  os << "\n";
+}

@@ -1,0 +1,209 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/Training.h"
+#include "plateau/Run/Error.h"
+#include "plateau/Run/Interrupt.h"
+#include "plateau/Run/TrainingState.h"
+#include <chrono>
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::run;
+
+namespace {
+class Trainer {
+public:
+  Trainer(Executor &executor, const StepSignature &signature, const TokenData &data, const TrainingOptions &options,
+          StepReporter &reporter, llvm::raw_ostream &notes)
+      : executor(executor), step(*executor.step), signature(signature), data(data), options(options),
+        reporter(reporter), notes(notes) {}
+
+  llvm::Expected<TrainingSummary> run(uint64_t seed);
+
+private:
+  llvm::Error checkFiles();
+  llvm::Error setState(uint64_t seed);
+  llvm::Error runStep();
+  llvm::Error writeInputs();
+  llvm::Error keepState();
+  llvm::Expected<float> readScalar(unsigned result);
+  void reportDigests();
+  llvm::Error save();
+
+  template <typename Number>
+  llvm::Error write(int rank, unsigned argument, llvm::ArrayRef<Number> numbers) {
+    return step.writeArgument(rank, argument,
+                              {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});
+  }
+
+  Executor &executor;
+  StepExecutor &step;
+  const StepSignature &signature;
+  const TokenData &data;
+  const TrainingOptions &options;
+  StepReporter &reporter;
+  llvm::raw_ostream &notes;
+  TrainingCounters counters;
+  TrainingSummary summary;
+};
+} // namespace
+
+llvm::Error Trainer::checkFiles() {
+  for (const std::string &path : {options.save, options.saveGradients, options.trace, options.gemmShapes})
+    if (!path.empty())
+      if (auto error = checkWritable(path))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::setState(uint64_t seed) {
+  if (options.init.empty()) {
+    if (auto error = drawState(step, signature, seed, InterruptScope::wasInterrupted))
+      return error;
+  } else {
+    auto loaded =
+        loadState(step, signature, options.init, [&](llvm::StringRef text) { notes << "note: " << text << "\n"; });
+    if (!loaded)
+      return loaded.takeError();
+    counters = *loaded;
+  }
+  if (options.firstStep)
+    counters.batch = *options.firstStep - 1;
+  return data.checkIds(counters.batch, options.steps, signature.vocabulary);
+}
+
+llvm::Error Trainer::writeInputs() {
+  float learningRate = options.learningRate;
+  int32_t update = counters.update;
+  for (int rank = 0; rank < step.getRanks(); ++rank) {
+    RankBatch batch = data.getBatch(counters.batch, rank);
+    for (auto [argument, column] :
+         {std::pair(signature.tokens, &batch.tokens), std::pair(signature.labels, &batch.labels),
+          std::pair(signature.positions, &batch.positions), std::pair(signature.starts, &batch.starts)})
+      if (auto error = write<int32_t>(rank, argument, *column))
+        return error;
+    if (auto error = write<float>(rank, signature.learningRate, learningRate))
+      return error;
+    if (auto error = write<int32_t>(rank, signature.step, update))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// Takes over what the step gave back in buffers of its own: groups that are not donated.
+llvm::Error Trainer::keepState() {
+  for (const StateGroup *group : signature.getGroups()) {
+    if (getDonatedResult(signature.function, group->argument))
+      continue;
+    std::vector<char> bytes(step.getResultBytes(group->result));
+    for (int rank = 0; rank < step.getRanks(); ++rank) {
+      if (auto error = step.readResult(rank, group->result, bytes))
+        return error;
+      if (auto error = step.writeArgument(rank, group->argument, bytes))
+        return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<float> Trainer::readScalar(unsigned result) {
+  float value;
+  if (auto error = readOutput(step, 0, result, {reinterpret_cast<char *>(&value), sizeof(value)}))
+    return error;
+  return value;
+}
+
+void Trainer::reportDigests() {
+  func::FuncOp function = signature.function;
+  for (int rank = 0; rank < step.getRanks(); ++rank) {
+    std::string text = llvm::formatv("step {0}", counters.batch + 1).str();
+    if (step.getRanks() > 1)
+      text += llvm::formatv(" rank {0}", rank).str();
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto role = function.getResultAttrOfType<moe::RoleAttr>(i, "moe.role");
+      std::string name = role ? moe::stringifyRole(role.getValue()).str() : "result " + std::to_string(i);
+      text += llvm::formatv(" {0} {1:x-16}", name, executor.getDigest(rank, i)).str();
+    }
+    reporter.line(text);
+  }
+}
+
+llvm::Error Trainer::runStep() {
+  step.resetPeak();
+  auto begin = std::chrono::steady_clock::now();
+  if (auto error = writeInputs())
+    return error;
+  if (auto error = step.run())
+    return error;
+  auto loss = readScalar(signature.loss), norm = readScalar(signature.gradientNorm);
+  if (!loss || !norm)
+    return llvm::joinErrors(loss.takeError(), norm.takeError());
+  if (auto error = keepState())
+    return error;
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  StepReport report;
+  report.step = counters.batch + 1;
+  report.loss = *loss;
+  report.gradientNorm = *norm;
+  report.skipped = !std::isfinite(*norm);
+  report.tokensPerSecond = signature.batch.getGlobalTokens() / seconds;
+  for (int rank = 0; rank < step.getRanks(); ++rank)
+    for (plr_space space : {PLR_DEVICE, PLR_HOST}) {
+      plr_space_report memory = step.getMemoryReport(rank, space);
+      summary.peaks.add(space, rank, memory);
+      if (space == PLR_DEVICE)
+        report.peakBytes = std::max(report.peakBytes, memory.peak_bytes);
+    }
+  if (executor.getDigest)
+    reportDigests();
+  else
+    reporter.report(report);
+
+  ++summary.steps;
+  summary.seconds += seconds;
+  summary.skipped += report.skipped;
+  ++counters.batch;
+  if (!report.skipped)
+    ++counters.update;
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::save() {
+  if (!options.save.empty())
+    if (auto error = saveState(step, signature, counters, options.save))
+      return error;
+  if (!options.saveGradients.empty())
+    if (auto error = saveGradients(step, signature, options.saveGradients))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {
+  if (auto error = checkFiles())
+    return error;
+  if (auto error = setState(seed))
+    return error;
+  for (int64_t i = 0; i < options.steps; ++i) {
+    llvm::Error error = InterruptScope::wasInterrupted() ? llvm::Error::success() : runStep();
+    if (InterruptScope::wasInterrupted()) {
+      llvm::consumeError(std::move(error));
+      return makeError("interrupted after {0} of {1} steps; nothing was saved", summary.steps, options.steps);
+    }
+    if (error)
+      return makeError("step {0}: {1}", counters.batch + 1, llvm::toString(std::move(error)));
+  }
+  if (auto error = save())
+    return error;
+  return summary;
+}
+
+llvm::Expected<TrainingSummary> run::train(Executor &executor, const StepSignature &signature, const TokenData &data,
+                                           uint64_t seed, const TrainingOptions &options, StepReporter &reporter,
+                                           llvm::raw_ostream &notes) {
+  return Trainer(executor, signature, data, options, reporter, notes).run(seed);
+}

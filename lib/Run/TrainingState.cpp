@@ -1,0 +1,242 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/TrainingState.h"
+#include "plateau/Run/Error.h"
+#include "plateau/Run/ParameterInit.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Endian.h"
+
+using namespace mlir;
+using namespace mlir::plateau;
+using namespace mlir::plateau::run;
+using moe::MemberAttr;
+
+static std::string getTensorName(const StateGroup &group, MemberAttr member) {
+  llvm::StringRef name = member.getParameter().getName();
+  switch (group.role) {
+  case moe::Role::FirstMoment:
+    return ("optimizer.first." + name).str();
+  case moe::Role::SecondMoment:
+    return ("optimizer.second." + name).str();
+  case moe::Role::Master:
+    return ("master." + name).str();
+  default:
+    return name.str();
+  }
+}
+
+static llvm::StringRef getDtype(const StateGroup &group) { return group.elementType.isBF16() ? "BF16" : "F32"; }
+static int64_t getElementBytes(const StateGroup &group) { return group.elementType.isBF16() ? 2 : 4; }
+
+static llvm::Error writeGroup(StepExecutor &executor, const StateGroup &group, llvm::ArrayRef<char> bytes) {
+  for (int rank = 0; rank < executor.getRanks(); ++rank)
+    if (auto error = executor.writeArgument(rank, group.argument, bytes))
+      return error;
+  return llvm::Error::success();
+}
+
+static llvm::Error zeroGroup(StepExecutor &executor, const StateGroup &group) {
+  return writeGroup(executor, group, std::vector<char>(group.elements * getElementBytes(group)));
+}
+
+/// Sets the parameters, and the master when there is one, from f32 values of the whole group.
+static llvm::Error writeParameters(StepExecutor &executor, const StepSignature &signature,
+                                   llvm::ArrayRef<float> values) {
+  llvm::ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+  if (!signature.master)
+    return writeGroup(executor, signature.parameters, bytes);
+  std::vector<uint16_t> rounded(values.size());
+  llvm::transform(values, rounded.begin(), roundToBF16);
+  if (auto error = writeGroup(executor, signature.parameters,
+                              {reinterpret_cast<const char *>(rounded.data()), rounded.size() * sizeof(uint16_t)}))
+    return error;
+  return writeGroup(executor, *signature.master, bytes);
+}
+
+llvm::Error run::drawState(StepExecutor &executor, const StepSignature &signature, uint64_t seed,
+                           llvm::function_ref<bool()> cancelled) {
+  std::vector<float> values(signature.parameters.elements);
+  for (MemberAttr member : signature.parameters.layout.getMembers()) {
+    if (cancelled())
+      return makeError("interrupted before the first step");
+    moe::ParameterAttr parameter = member.getParameter();
+    NumberStream(seed, parameter.getName())
+        .fillNormal(parameter.getMean().getValueAsDouble(), parameter.getDeviation().getValueAsDouble(),
+                    llvm::MutableArrayRef<float>(values).slice(member.getOffset(), member.getElements()));
+  }
+  if (auto error = writeParameters(executor, signature, values))
+    return error;
+  for (const StateGroup *group : {&signature.gradients, &signature.first, &signature.second})
+    if (auto error = zeroGroup(executor, *group))
+      return error;
+  return llvm::Error::success();
+}
+
+static std::string formatShape(llvm::ArrayRef<int64_t> shape) {
+  return llvm::formatv("[{0:$[, ]}]", llvm::make_range(shape.begin(), shape.end())).str();
+}
+
+/// The tensor of `name`, which must have this dtype and shape.
+static llvm::Expected<const SafetensorsEntry *> findTensor(const SafetensorsReader &file, llvm::StringRef name,
+                                                           llvm::StringRef dtype, llvm::ArrayRef<int64_t> shape) {
+  const SafetensorsEntry *entry = file.find(name);
+  if (!entry)
+    return makeError("{0}: has no tensor '{1}'", file.getPath(), name);
+  if (llvm::ArrayRef<int64_t>(entry->shape) != shape)
+    return makeError("{0}: tensor '{1}' has the shape {2}; the step wants {3}", file.getPath(), name,
+                     formatShape(entry->shape), formatShape(shape));
+  if (entry->dtype != dtype)
+    return makeError("{0}: tensor '{1}' is {2}; the step wants {3}", file.getPath(), name, entry->dtype, dtype);
+  return entry;
+}
+
+static llvm::Expected<std::vector<char>> readGroup(const SafetensorsReader &file, const StateGroup &group,
+                                                   llvm::StringRef dtype, int64_t elementBytes) {
+  std::vector<char> bytes(group.elements * elementBytes);
+  for (MemberAttr member : group.layout.getMembers()) {
+    auto entry = findTensor(file, getTensorName(group, member), dtype, member.getShape());
+    if (!entry)
+      return entry.takeError();
+    llvm::copy(file.getData(**entry), bytes.begin() + member.getOffset() * elementBytes);
+  }
+  return bytes;
+}
+
+static llvm::Expected<int64_t> readCounter(const SafetensorsReader &file, llvm::StringRef name, int64_t least) {
+  auto entry = findTensor(file, name, "I64", {});
+  if (!entry)
+    return entry.takeError();
+  int64_t value = llvm::support::endian::read64le(file.getData(**entry).data());
+  if (value < least || value > INT32_MAX)
+    return makeError("{0}: tensor '{1}' is {2}; it must be from {3} to {4}", file.getPath(), name, value, least,
+                     INT32_MAX);
+  return value;
+}
+
+/// Names of all that a complete file holds.
+static llvm::StringSet<> getNames(const StepSignature &signature, bool complete) {
+  llvm::StringSet<> names;
+  for (const StateGroup *group : signature.getGroups())
+    if (group == &signature.parameters || (complete && group != &signature.gradients))
+      for (MemberAttr member : group->layout.getMembers())
+        names.insert(getTensorName(*group, member));
+  if (complete)
+    names.insert_range(llvm::ArrayRef<llvm::StringRef>{"step", "batch"});
+  return names;
+}
+
+llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const StepSignature &signature,
+                                                llvm::StringRef path, llvm::function_ref<void(llvm::StringRef)> note) {
+  auto file = SafetensorsReader::open(path);
+  if (!file)
+    return file.takeError();
+  // A file is complete when it holds anything but parameters that only a complete one can.
+  llvm::StringSet<> parameterNames = getNames(signature, false), allNames = getNames(signature, true);
+  bool complete = false;
+  for (const SafetensorsEntry &entry : file->getEntries()) {
+    if (!allNames.contains(entry.name))
+      return makeError("{0}: tensor '{1}' is none of the step's", path, entry.name);
+    complete |= !parameterNames.contains(entry.name);
+  }
+
+  const StateGroup &parameters = signature.parameters;
+  if (auto error = zeroGroup(executor, signature.gradients))
+    return error;
+  if (!complete) {
+    // Parameters that a bf16 step is to round may come as f32: the master then has all their bits.
+    const SafetensorsEntry *entry = parameters.layout.getMembers().empty()
+                                        ? nullptr
+                                        : file->find(parameters.layout.getMembers().front().getParameter().getName());
+    bool isF32 = !signature.master || (entry && entry->dtype == "F32");
+    auto bytes = readGroup(*file, parameters, isF32 ? "F32" : "BF16", isF32 ? 4 : 2);
+    if (!bytes)
+      return bytes.takeError();
+    std::vector<float> values(parameters.elements);
+    if (isF32) {
+      std::memcpy(values.data(), bytes->data(), bytes->size());
+    } else {
+      const auto *halves = reinterpret_cast<const uint16_t *>(bytes->data());
+      std::transform(halves, halves + values.size(), values.begin(), extendBF16);
+    }
+    if (auto error = writeParameters(executor, signature, values))
+      return error;
+    for (const StateGroup *group : {&signature.first, &signature.second})
+      if (auto error = zeroGroup(executor, *group))
+        return error;
+    note(llvm::formatv("{0}: holds parameters alone; the optimizer starts from zero, at step 1", path).str());
+    return TrainingCounters();
+  }
+
+  TrainingCounters counters;
+  auto update = readCounter(*file, "step", 1), batch = readCounter(*file, "batch", 0);
+  if (!update || !batch)
+    return llvm::joinErrors(update.takeError(), batch.takeError());
+  counters = {*update, *batch};
+  for (const StateGroup *group : signature.getGroups()) {
+    if (group == &signature.gradients)
+      continue;
+    auto bytes = readGroup(*file, *group, getDtype(*group), getElementBytes(*group));
+    if (!bytes)
+      return bytes.takeError();
+    if (auto error = writeGroup(executor, *group, *bytes))
+      return error;
+  }
+  return counters;
+}
+
+static void addEntries(std::vector<SafetensorsEntry> &entries, const StateGroup &group) {
+  for (MemberAttr member : group.layout.getMembers())
+    entries.push_back({getTensorName(group, member), getDtype(group).str(),
+                       std::vector<int64_t>(member.getShape().begin(), member.getShape().end())});
+}
+
+static llvm::Error appendGroup(SafetensorsWriter &writer, StepExecutor &executor, const StateGroup &group) {
+  std::vector<char> bytes(group.elements * getElementBytes(group));
+  if (auto error = executor.readArgument(0, group.argument, bytes))
+    return error;
+  for (MemberAttr member : group.layout.getMembers())
+    writer.append(llvm::ArrayRef<char>(bytes).slice(member.getOffset() * getElementBytes(group),
+                                                    member.getElements() * getElementBytes(group)));
+  return llvm::Error::success();
+}
+
+static void appendCounter(SafetensorsWriter &writer, int64_t value) {
+  char bytes[8];
+  llvm::support::endian::write64le(bytes, value);
+  writer.append(bytes);
+}
+
+llvm::Error run::saveState(StepExecutor &executor, const StepSignature &signature, const TrainingCounters &counters,
+                           llvm::StringRef path) {
+  // Wider dtypes first, so that each tensor stands at a multiple of its element's size.
+  llvm::SmallVector<const StateGroup *> groups = {&signature.first, &signature.second};
+  if (signature.master)
+    groups.push_back(&*signature.master);
+  groups.insert(signature.parameters.elementType.isBF16() ? groups.end() : groups.begin(), &signature.parameters);
+  std::vector<SafetensorsEntry> entries = {{"step", "I64", {}}, {"batch", "I64", {}}};
+  for (const StateGroup *group : groups)
+    addEntries(entries, *group);
+  auto writer = SafetensorsWriter::create(path, std::move(entries));
+  if (!writer)
+    return writer.takeError();
+  appendCounter(*writer, counters.update);
+  appendCounter(*writer, counters.batch);
+  for (const StateGroup *group : groups)
+    if (auto error = appendGroup(*writer, executor, *group))
+      return error;
+  return writer->finish();
+}
+
+llvm::Error run::saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::StringRef path) {
+  std::vector<SafetensorsEntry> entries;
+  addEntries(entries, signature.gradients);
+  auto writer = SafetensorsWriter::create(path, std::move(entries));
+  if (!writer)
+    return writer.takeError();
+  if (auto error = appendGroup(*writer, executor, signature.gradients))
+    return error;
+  return writer->finish();
+}

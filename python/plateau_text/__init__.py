@@ -1,0 +1,1 @@
+"""Training text: from the files of a Debian package to token ids."""

@@ -1,0 +1,49 @@
+// RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-runtime
+
+// expected-error @below {{has 'tensor<?xf32>' in its signature: only static tensors are lowered}}
+func.func @dynamic(%x: tensor<?xf32>) {
+  return
+}
+
+// -----
+
+func.func @unknown(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{is not lowered to the runtime}}
+  %y = tensor.cast %x : tensor<4xf32> to tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// The old parameters are returned too, so the update cannot be in place: the donation is refused, not dropped.
+func.func @donation(%p: tensor<4xf32> {moe.donated = 0 : i64}, %g: tensor<4xf32>, %m: tensor<4xf32> {moe.donated = 1 : i64},
+    %v: tensor<4xf32> {moe.donated = 2 : i64}, %s: tensor<f32>, %t: tensor<i32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %p1, %m1, %v1 = moe.adamw %p, %g, %m, %v scale %s learning_rate %s step %t beta1(0.9) beta2(0.9) epsilon(1.0e-8)
+    weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4]>]>
+    : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  // expected-error @below {{argument #0 is donated to result #0, but the result is not computed in its buffer}}
+  return %p1, %m1, %v1, %p : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+func.func @never_computed() -> tensor<4xf32> {
+  %x = tensor.empty() : tensor<4xf32>
+  // expected-error @below {{returns operand #0, which is never computed (a tensor.empty?)}}
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+#row = affine_map<(d0, d1) -> (d0)>
+#all = affine_map<(d0, d1) -> (d0, d1)>
+func.func @broadcast(%x: tensor<4xf32>) -> tensor<4x4xf32> {
+  %empty = tensor.empty() : tensor<4x4xf32>
+  // expected-error @below {{is not elementwise: only identity maps over parallel loops that overwrite their results are lowered}}
+  %y = linalg.generic {indexing_maps = [#row, #all], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4xf32>) outs(%empty : tensor<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}

@@ -1,0 +1,53 @@
+// RUN: plateau-opt %s --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+// RUN: plateau-opt %s --mlir-print-debuginfo | plateau-opt --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+// RUN: plateau-opt %s --emit-bytecode -o %t.mlirbc && plateau-opt %t.mlirbc --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// CHECK-LABEL: func.func @loss
+// CHECK-SAME: tensor<8xi32> {moe.role = #moe.role<tokens>}
+// CHECK-SAME: tensor<8xi32> {moe.role = #moe.role<labels>}
+// CHECK-SAME: tensor<8xi32> {moe.role = #moe.role<positions>}
+// CHECK-SAME: tensor<8xi32> {moe.role = #moe.role<starts>}
+// CHECK-SAME: tensor<16x4xf32> {moe.parameter = #moe.parameter<"model.embed_tokens.weight", decay = true, mean = 0.000000e+00 : f64, deviation = 2.000000e-02 : f64>}
+// CHECK-SAME: tensor<4xbf16> {moe.parameter = #moe.parameter<"model.norm.weight", decay = false, mean = 1.000000e+00 : f64, deviation = 0.000000e+00 : f64>}
+// CHECK-SAME: -> (tensor<f32> {moe.role = #moe.role<loss>})
+func.func @loss(%tokens: tensor<8xi32> {moe.role = #moe.role<tokens>}, %labels: tensor<8xi32> {moe.role = #moe.role<labels>},
+                %positions: tensor<8xi32> {moe.role = #moe.role<positions>}, %starts: tensor<8xi32> {moe.role = #moe.role<starts>},
+                %table: tensor<16x4xf32> {moe.parameter = #moe.parameter<"model.embed_tokens.weight", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>},
+                %norm: tensor<4xbf16> {moe.parameter = #moe.parameter<"model.norm.weight", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>})
+    -> (tensor<f32> {moe.role = #moe.role<loss>}) {
+  %loss = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
+  return %loss : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: tensor<f32> {moe.role = #moe.role<learning_rate>}
+// CHECK-SAME: tensor<i32> {moe.role = #moe.role<step>}
+// CHECK-SAME: tensor<24xbf16> {moe.donated = 1 : i64, moe.layout = #moe.layout<[<<"w", decay = true, mean = 0.000000e+00 : f64, deviation = 2.000000e-02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.000000e+00 : f64, deviation = 0.000000e+00 : f64>, offset = 16, shape = [4]>]>, moe.role = #moe.role<parameters>}
+// CHECK-SAME: moe.role = #moe.role<gradients>
+// CHECK-SAME: moe.role = #moe.role<first_moment>
+// CHECK-SAME: moe.role = #moe.role<second_moment>
+// CHECK-SAME: moe.role = #moe.role<master>
+// CHECK-SAME: -> (tensor<f32> {moe.role = #moe.role<gradient_norm>}, tensor<24xbf16> {moe.role = #moe.role<parameters>})
+func.func @step(%lr: tensor<f32> {moe.role = #moe.role<learning_rate>}, %t: tensor<i32> {moe.role = #moe.role<step>},
+                %p: tensor<24xbf16> {moe.role = #moe.role<parameters>, moe.donated = 1 : i64, moe.layout = #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]>},
+                %g: tensor<24xf32> {moe.role = #moe.role<gradients>}, %m: tensor<24xf32> {moe.role = #moe.role<first_moment>},
+                %v: tensor<24xf32> {moe.role = #moe.role<second_moment>}, %w: tensor<24xf32> {moe.role = #moe.role<master>})
+    -> (tensor<f32> {moe.role = #moe.role<gradient_norm>}, tensor<24xbf16> {moe.role = #moe.role<parameters>}) {
+  return %lr, %p : tensor<f32>, tensor<24xbf16>
+}
+
+// CHECK-LABEL: func.func @scope
+func.func @scope(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: math.exp {{.*}} loc(fused<#moe.scope<backward, attention, layer = 3>>["layers.3.q_proj"])
+  %a = math.exp %x : tensor<4xf32> loc(fused<#moe.scope<backward, attention, layer = 3>>["layers.3.q_proj"])
+  // CHECK: math.log {{.*}} loc(fused<#moe.scope<forward, vocabulary>>["lm_head"])
+  %b = math.log %a : tensor<4xf32> loc(fused<#moe.scope<forward, vocabulary>>["lm_head"])
+  return %b : tensor<4xf32>
+}
+
+// A layout may leave gaps, end before its group and hold empty tensors and scalars.
+// CHECK-LABEL: func.func @layout_gaps
+// CHECK-SAME: offset = 8, shape = [0, 4]
+func.func @layout_gaps(%p: tensor<24xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 2, shape = [4]>, <<"b", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 8, shape = [0, 4]>, <<"c", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 8, shape = [4, 4]>]>}) {
+  return
+}

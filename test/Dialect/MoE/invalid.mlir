@@ -1,0 +1,614 @@
+// RUN: plateau-opt %s -split-input-file -verify-diagnostics
+
+// Each constraint of each op, by the number that its description gives it.
+
+func.func @embedding_e1_rows(%t: tensor<16x4xf32>, %i: tensor<8xi32>) {
+  // expected-error @+1 {{E1: rows are [7, 4], but there are 8 ids and the table has 4 columns}}
+  %r = moe.embedding %t, %i : (tensor<16x4xf32>, tensor<8xi32>) -> tensor<7x4xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_e1_columns(%t: tensor<16x4xf32>, %i: tensor<8xi32>) {
+  // expected-error @+1 {{E1: rows are [8, 5], but there are 8 ids and the table has 4 columns}}
+  %r = moe.embedding %t, %i : (tensor<16x4xf32>, tensor<8xi32>) -> tensor<8x5xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_e2_element(%t: tensor<16x4xbf16>, %i: tensor<8xi32>) {
+  // expected-error @+1 {{E2: rows are 'f32' and the table is 'bf16'}}
+  %r = moe.embedding %t, %i : (tensor<16x4xbf16>, tensor<8xi32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_eg1_rows(%d: tensor<7x4xf32>, %i: tensor<8xi32>) {
+  // expected-error @+1 {{EG1: rows are [7, 4], but there are 8 ids and the table has 4 columns}}
+  %r = moe.embedding_grad %d, %i : (tensor<7x4xf32>, tensor<8xi32>) -> tensor<16x4xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_eg2_element(%d: tensor<8x4xbf16>, %i: tensor<8xi32>) {
+  // expected-error @+1 {{EG2: rows are 'bf16' and the table is 'f32'}}
+  %r = moe.embedding_grad %d, %i : (tensor<8x4xbf16>, tensor<8xi32>) -> tensor<16x4xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn1_weight(%x: tensor<8x4xf32>, %w: tensor<5xf32>) {
+  // expected-error @+1 {{RN1: weight has 5 elements and a row has 4}}
+  %r:2 = moe.rms_norm %x, %w epsilon(1.0e-06) : (tensor<8x4xf32>, tensor<5xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn2_output(%x: tensor<8x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{RN2: output must be 'tensor<8x4xf32>' and weight 'f32'}}
+  %r:2 = moe.rms_norm %x, %w epsilon(1.0e-06) : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn2_weight(%x: tensor<8x4xf32>, %w: tensor<4xbf16>) {
+  // expected-error @+1 {{RN2: output must be 'tensor<8x4xf32>' and weight 'f32'}}
+  %r:2 = moe.rms_norm %x, %w epsilon(1.0e-06) : (tensor<8x4xf32>, tensor<4xbf16>) -> (tensor<8x4xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn3_inverse(%x: tensor<8x2x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{RN3: inverse has one element for each row of 'tensor<8x2x4xf32>'}}
+  %r:2 = moe.rms_norm %x, %w epsilon(1.0e-06) : (tensor<8x2x4xf32>, tensor<4xf32>) -> (tensor<8x2x4xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn4_negative(%x: tensor<8x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{RN4: epsilon must be finite and not negative}}
+  %r:2 = moe.rms_norm %x, %w epsilon(-1.0e-06) : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_rn4_nan(%x: tensor<8x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{RN4: epsilon must be finite and not negative}}
+  %r:2 = moe.rms_norm %x, %w epsilon(0x7FC00000) : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_rng1_cotangent(%d: tensor<7x4xf32>, %x: tensor<8x4xf32>, %w: tensor<4xf32>, %v: tensor<8xf32>) {
+  // expected-error @+1 {{RNG1: cotangent and input_grad must be 'tensor<8x4xf32>'}}
+  %r:2 = moe.rms_norm_grad %d, %x, %w, %v : (tensor<7x4xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<8xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_rng2_weight(%x: tensor<8x4xf32>, %w: tensor<5xf32>, %v: tensor<8xf32>) {
+  // expected-error @+1 {{RNG2: weight and weight_grad must be one type of 4 elements}}
+  %r:2 = moe.rms_norm_grad %x, %x, %w, %v : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<5xf32>, tensor<8xf32>) -> (tensor<8x4xf32>, tensor<5xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_rng3_inverse(%x: tensor<8x4xf32>, %w: tensor<4xf32>, %v: tensor<4xf32>) {
+  // expected-error @+1 {{RNG3: inverse has one element for each row of 'tensor<8x4xf32>'}}
+  %r:2 = moe.rms_norm_grad %x, %x, %w, %v : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_table_rt1_rows(%p: tensor<8xi32>) {
+  // expected-error @+1 {{RT1: cos and sin are one type with a row for each of 8 positions and at least one column}}
+  %r:2 = moe.rotary_table %p theta(1.0e+04) : (tensor<8xi32>) -> (tensor<7x2xf32>, tensor<7x2xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_table_rt1_columns(%p: tensor<8xi32>) {
+  // expected-error @+1 {{RT1: cos and sin are one type with a row for each of 8 positions and at least one column}}
+  %r:2 = moe.rotary_table %p theta(1.0e+04) : (tensor<8xi32>) -> (tensor<8x0xf32>, tensor<8x0xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_table_rt2_zero(%p: tensor<8xi32>) {
+  // expected-error @+1 {{RT2: theta must be finite and positive}}
+  %r:2 = moe.rotary_table %p theta(0.0) : (tensor<8xi32>) -> (tensor<8x2xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_table_rt2_infinite(%p: tensor<8xi32>) {
+  // expected-error @+1 {{RT2: theta must be finite and positive}}
+  %r:2 = moe.rotary_table %p theta(0x7FF0000000000000) : (tensor<8xi32>) -> (tensor<8x2xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_ro1_odd(%x: tensor<8x2x5xf32>, %c: tensor<8x2xf32>) {
+  // expected-error @+1 {{RO1: the head size of 'tensor<8x2x5xf32>' must be even and the result of its type}}
+  %r = moe.rotary %x, %c, %c : (tensor<8x2x5xf32>, tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2x5xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_ro1_result(%x: tensor<8x2x4xf32>, %c: tensor<8x2xf32>) {
+  // expected-error @+1 {{RO1: the head size of 'tensor<8x2x4xf32>' must be even and the result of its type}}
+  %r = moe.rotary %x, %c, %c : (tensor<8x2x4xf32>, tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @rotary_ro2_columns(%x: tensor<8x2x4xf32>, %c: tensor<8x4xf32>) {
+  // expected-error @+1 {{RO2: cos and sin must be [8, 2]}}
+  %r = moe.rotary %x, %c, %c : (tensor<8x2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_a1_heads(%q: tensor<8x3x4xf32>, %k: tensor<8x2x4xf32>, %v: tensor<8x2x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A1: query 'tensor<8x3x4xf32>' and key 'tensor<8x2x4xf32>' must agree in rows and head size, and the key heads divide the query heads}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x3x4xf32>, tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8xi32>) -> (tensor<8x3x4xf32>, tensor<8x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a1_no_heads(%q: tensor<8x2x4xf32>, %k: tensor<8x0x4xf32>, %v: tensor<8x0x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A1: query 'tensor<8x2x4xf32>' and key 'tensor<8x0x4xf32>' must agree in rows and head size, and the key heads divide the query heads}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x0x4xf32>, tensor<8x0x4xf32>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a1_rows(%q: tensor<8x2x4xf32>, %k: tensor<7x1x4xf32>, %v: tensor<7x1x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A1: query 'tensor<8x2x4xf32>' and key 'tensor<7x1x4xf32>' must agree in rows and head size, and the key heads divide the query heads}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<7x1x4xf32>, tensor<7x1x4xf32>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a1_value(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x5xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A1: value must be 'tensor<8x1x4xf32>' like key}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x5xf32>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a2_key_element(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xbf16>, %v: tensor<8x1x4xbf16>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{query is 'f32' and key is 'bf16'}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x1x4xbf16>, tensor<8x1x4xbf16>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a2_output(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A2: output must be 'tensor<8x2x4xf32>' like query}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>) -> (tensor<8x4x2xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a3_starts(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<7xi32>) {
+  // expected-error @+1 {{A3: starts must have 8 rows}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<7xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a4_lse(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A4: lse must be [8, 2]}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(1.0) : (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_a5_scale(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>) {
+  // expected-error @+1 {{A5: scale must be finite}}
+  %r:2 = moe.attention %q, %k, %v, %s scale(0x7F800000) : (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>) -> (tensor<8x2x4xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag1_cotangent(%d: tensor<7x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x2xf32>) {
+  // expected-error @+1 {{AG1: cotangent, output and query_grad must be 'tensor<8x2x4xf32>' like query}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<7x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>, tensor<8x2x4xf32>, tensor<8x2xf32>) -> (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag1_query_grad(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x2xf32>) {
+  // expected-error @+1 {{AG1: cotangent, output and query_grad must be 'tensor<8x2x4xf32>' like query}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>, tensor<8x2x4xf32>, tensor<8x2xf32>) -> (tensor<8x2x5xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag2_heads(%d: tensor<8x3x4xf32>, %q: tensor<8x3x4xf32>, %k: tensor<8x2x4xf32>, %v: tensor<8x2x4xf32>, %s: tensor<8xi32>, %o: tensor<8x3x4xf32>, %l: tensor<8x3xf32>) {
+  // expected-error @+1 {{AG2: query 'tensor<8x3x4xf32>' and key 'tensor<8x2x4xf32>' must agree in rows and head size, and the key heads divide the query heads}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<8x3x4xf32>, tensor<8x3x4xf32>, tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8xi32>, tensor<8x3x4xf32>, tensor<8x3xf32>) -> (tensor<8x3x4xf32>, tensor<8x2x4xf32>, tensor<8x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag2_key_grad(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x2xf32>) {
+  // expected-error @+1 {{AG2: value, key_grad and value_grad must be 'tensor<8x1x4xf32>' like key}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>, tensor<8x2x4xf32>, tensor<8x2xf32>) -> (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag3_starts(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<7xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x2xf32>) {
+  // expected-error @+1 {{AG3: starts must have 8 rows and lse be [8, 2]}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<7xi32>, tensor<8x2x4xf32>, tensor<8x2xf32>) -> (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag3_lse(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x1xf32>) {
+  // expected-error @+1 {{AG3: starts must have 8 rows and lse be [8, 2]}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(1.0) : (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>, tensor<8x2x4xf32>, tensor<8x1xf32>) -> (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_ag4_scale(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x1x4xf32>, %s: tensor<8xi32>, %o: tensor<8x2x4xf32>, %l: tensor<8x2xf32>) {
+  // expected-error @+1 {{AG4: scale must be finite}}
+  %r:3 = moe.attention_grad %d, %q, %k, %v, %s, %o, %l scale(0x7FC00000) : (tensor<8x2x4xf32>, tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>, tensor<8xi32>, tensor<8x2x4xf32>, tensor<8x2xf32>) -> (tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>)
+  return
+}
+
+// -----
+
+func.func @log_softmax_ls1_empty(%x: tensor<8x0xf32>) {
+  // expected-error @+1 {{LS1: a row must have at least one column}}
+  %r = moe.log_softmax %x : tensor<8x0xf32>
+  return
+}
+
+// -----
+
+func.func @log_softmax_ls1_element(%x: tensor<8x4xbf16>) {
+  // expected-error @+1 {{operand #0 must be static tensor [rows, columns] of 32-bit float values, but got 'tensor<8x4xbf16>'}}
+  %r = moe.log_softmax %x : tensor<8x4xbf16>
+  return
+}
+
+// -----
+
+func.func @log_softmax_grad_lsg1_empty(%x: tensor<8x0xf32>) {
+  // expected-error @+1 {{LSG1: a row must have at least one column}}
+  %r = moe.log_softmax_grad %x, %x : tensor<8x0xf32>
+  return
+}
+
+// -----
+
+func.func @count_labels_cl1_rank(%l: tensor<8x1xi32>) {
+  // expected-error @+1 {{operand #0 must be static tensor [rows] of 32-bit signless integer values, but got 'tensor<8x1xi32>'}}
+  %r = moe.count_labels %l ignore_index(-100) : tensor<8x1xi32>
+  return
+}
+
+// -----
+
+func.func @nll_nl1_labels(%p: tensor<8x16xf32>, %l: tensor<7xi32>, %n: tensor<f32>) {
+  // expected-error @+1 {{NL1: there are 7 labels for 8 rows}}
+  %r = moe.nll %p, %l, %n ignore_index(-100) : tensor<8x16xf32>, tensor<7xi32>
+  return
+}
+
+// -----
+
+func.func @nll_grad_nlg1_labels(%d: tensor<f32>, %l: tensor<7xi32>) {
+  // expected-error @+1 {{NLG1: there are 7 labels for 8 rows}}
+  %r = moe.nll_grad %d, %l, %d ignore_index(-100) : tensor<7xi32> -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_c1_argument(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: the body must have one argument for each input, of its type}}
+  "moe.checkpoint"(%x) ({
+  ^bb0(%a: tensor<5xf32>):
+    "moe.yield"() : () -> ()
+  }) : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @checkpoint_c2_count(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C2: moe.yield must have one operand for each result, of its type}}
+  %r = moe.checkpoint (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+    moe.yield
+  }
+  return
+}
+
+// -----
+
+func.func @checkpoint_c2_type(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C2: moe.yield must have one operand for each result, of its type}}
+  %r = moe.checkpoint (%a = %x : tensor<4xf32>) -> tensor<5xf32> {
+    moe.yield %a : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @unpack_u1_count(%g: tensor<20xf32>) {
+  // expected-error @+1 {{U1: there are 0 tensors and the layout has 1}}
+  "moe.unpack"(%g) <{layout = #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>}> : (tensor<20xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @unpack_u1_shape(%g: tensor<20xf32>) {
+  // expected-error @+1 {{U1: tensor 'w' is 'tensor<2x8xf32>' and the layout says 'tensor<4x4xf32>'}}
+  %r = moe.unpack %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<20xf32> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @unpack_u1_element(%g: tensor<20xf32>) {
+  // expected-error @+1 {{U1: tensor 'w' is 'tensor<4x4xbf16>' and the layout says 'tensor<4x4xf32>'}}
+  %r = moe.unpack %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<20xf32> -> tensor<4x4xbf16>
+  return
+}
+
+// -----
+
+func.func @unpack_u2_extent(%g: tensor<15xf32>) {
+  // expected-error @+1 {{U2: the group has 15 elements and the layout needs 16}}
+  %r = moe.unpack %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<15xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @pack_pk1_shape(%w: tensor<2x8xf32>, %g: tensor<20xf32>) {
+  // expected-error @+1 {{PK1: tensor 'w' is 'tensor<2x8xf32>' and the layout says 'tensor<4x4xf32>'}}
+  %r = moe.pack %w into %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<2x8xf32> into tensor<20xf32>
+  return
+}
+
+// -----
+
+func.func @pack_pk2_extent(%w: tensor<4x4xf32>, %g: tensor<15xf32>) {
+  // expected-error @+1 {{PK2: the group has 15 elements and the layout needs 16}}
+  %r = moe.pack %w into %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<4x4xf32> into tensor<15xf32>
+  return
+}
+
+// -----
+
+func.func @pack_pk3_result(%w: tensor<4x4xf32>, %g: tensor<20xf32>) {
+  // expected-error @+1 {{failed to verify that all of {into, result} have same type}}
+  %r = "moe.pack"(%g, %w) <{layout = #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>}> : (tensor<20xf32>, tensor<4x4xf32>) -> tensor<21xf32>
+  return
+}
+
+// -----
+
+func.func @grad_norm_gn1_extent(%g: tensor<15xf32>) {
+  // expected-error @+1 {{GN1: the group has 15 elements and the layout needs 16}}
+  %r = moe.grad_norm %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<15xf32>
+  return
+}
+
+// -----
+
+func.func @clip_factor_cf1_zero(%n: tensor<f32>) {
+  // expected-error @+1 {{CF1: max_norm must be positive, or +inf for no clipping}}
+  %r = moe.clip_factor %n max_norm(0.0)
+  return
+}
+
+// -----
+
+func.func @clip_factor_cf1_negative(%n: tensor<f32>) {
+  // expected-error @+1 {{CF1: max_norm must be positive, or +inf for no clipping}}
+  %r = moe.clip_factor %n max_norm(-1.0)
+  return
+}
+
+// -----
+
+func.func @clip_factor_cf1_nan(%n: tensor<f32>) {
+  // expected-error @+1 {{CF1: max_norm must be positive, or +inf for no clipping}}
+  %r = moe.clip_factor %n max_norm(0x7FC00000)
+  return
+}
+
+// -----
+
+func.func @adamw_aw1_length(%p: tensor<16xf32>, %g: tensor<17xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW1: gradients must be 'tensor<16xf32>' like the parameters, or f32 of that length}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<17xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw1_element(%p: tensor<16xf32>, %g: tensor<16xbf16>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW1: gradients must be 'tensor<16xf32>' like the parameters, or f32 of that length}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xbf16>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw1_result(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW1: new parameters must be 'tensor<16xf32>' like the parameters}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<17xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw2_first(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<17xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW2: first, second and master must be 'tensor<16xf32>'}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<17xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<17xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw2_result(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW2: first, second and master must be 'tensor<16xf32>'}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<17xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw2_master(%p: tensor<16xbf16>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %w: tensor<17xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW2: first, second and master must be 'tensor<16xf32>'}}
+  %r:4 = moe.adamw %p, %g, %m, %v master %w scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<17xf32> -> tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw3_absent(%p: tensor<16xbf16>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW3: a master is there exactly when the parameters are bf16}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw3_present(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %w: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW3: a master is there exactly when the parameters are bf16}}
+  %r:4 = moe.adamw %p, %g, %m, %v master %w scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw3_result(%p: tensor<16xbf16>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %w: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW3: a master is there exactly when the parameters are bf16}}
+  %r:3 = moe.adamw %p, %g, %m, %v master %w scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xbf16>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw4_extent(%p: tensor<15xf32>, %g: tensor<15xf32>, %m: tensor<15xf32>, %v: tensor<15xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW4: the group has 15 elements and the layout needs 16}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<15xf32>, tensor<15xf32>, tensor<15xf32>, tensor<15xf32> -> tensor<15xf32>, tensor<15xf32>, tensor<15xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw5_beta1(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(1.0) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw5_beta2(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(-0.1) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw5_epsilon(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(0.0) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw5_weight_decay(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(-0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_aw5_nan(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
+      beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0x7FF8000000000000) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
+      : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  return
+}

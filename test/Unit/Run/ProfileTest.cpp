@@ -1,0 +1,64 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "plateau/Run/Profile.h"
+#include "FakeExecutor.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir::plateau::run;
+
+namespace {
+constexpr plr_tag product = {"linalg.matmul \"q\"", 3, PLR_ATTENTION, PLR_BACKWARD};
+constexpr plr_tag attention = {"moe.attention", -1, PLR_ATTENTION, PLR_FORWARD};
+
+RankSpans getSpans() {
+  plr_span gemm = {&product, "plr_gemm", PLR_COMPUTE, 1000, 3000, 8000, {0, 1, 0, 0, 0, 2, 4, 8}};
+  plr_span longer = {&product, "plr_gemm", PLR_COMPUTE, 3000, 8000, 40000, {1, 0, 1, 0, 0, 16, 4, 8}};
+  plr_span again = gemm;
+  plr_span forward = {&attention, "plr_attention", PLR_COMPUTE, 10000, 12000, 4000, {}};
+  return {{gemm, longer, again, forward}};
+}
+} // namespace
+
+using ProfileTest = RunTest;
+
+TEST_F(ProfileTest, WritesAChromeTrace) {
+  ASSERT_EQ(getText(writeChromeTrace(getPath("t"), getSpans())), "");
+  auto json = llvm::json::parse(readFile("t"));
+  ASSERT_TRUE(static_cast<bool>(json)) << llvm::toString(json.takeError());
+  auto *events = json->getAsObject()->getArray("traceEvents");
+  ASSERT_TRUE(events);
+  ASSERT_EQ(events->size(), 1u + PLR_LANES + 4);
+  auto *span = (*events)[1 + PLR_LANES].getAsObject();
+  EXPECT_EQ(span->getString("name"), "linalg.matmul \"q\"");
+  EXPECT_EQ(span->getString("ph"), "X");
+  EXPECT_EQ(span->getNumber("ts"), 1.0);
+  EXPECT_EQ(span->getNumber("dur"), 2.0);
+  EXPECT_EQ(span->getObject("args")->getInteger("layer"), 3);
+  EXPECT_EQ(span->getObject("args")->getString("component"), "attention");
+  EXPECT_EQ(span->getObject("args")->getString("phase"), "backward");
+}
+
+TEST_F(ProfileTest, CountsShapes) {
+  ASSERT_EQ(getText(writeGemmShapes(getPath("s"), getSpans())), "");
+  EXPECT_EQ(readFile("s"), "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n"
+                           "1 0 1 0 0 16 4 8 1 5000\n0 1 0 0 0 2 4 8 2 4000\n");
+}
+
+TEST_F(ProfileTest, PrintsSharesAndRates) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printProfile(os, getSpans(), 18e-6);
+  // 9 of 18 microseconds; 56,000 flops in 9 microseconds; 4,000 in 2.
+  EXPECT_NE(
+      text.find("profile: GEMM share 50.0 %, GEMM 6.2 GFLOP/s, attention 2.0 GFLOP/s (32.1 % of the GEMM rate)\n"),
+      std::string::npos)
+      << text;
+}
+
+TEST_F(ProfileTest, RefusesPlacesThatCannotBeWritten) {
+  EXPECT_NE(getText(writeChromeTrace(getPath("none/t"), getSpans())), "");
+  EXPECT_NE(getText(writeGemmShapes(getPath("none/t"), getSpans())), "");
+}
