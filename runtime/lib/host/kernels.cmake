@@ -21,6 +21,10 @@ foreach(variant baseline avx2 avx512)
   target_link_libraries(${library} PRIVATE plateau_rt_headers)
   target_compile_definitions(${library} PRIVATE PLATEAU_RT_VARIANT=${variant})
   # -O3 in every configuration: without it the tiles of accumulators do not stay in registers.
-  target_compile_options(${library} PRIVATE -O3 -ffp-contract=off ${PLATEAU_RT_OPTIONS_${variant}})
+  target_compile_options(${library} PRIVATE -Wall -Wextra -O3 -ffp-contract=off ${PLATEAU_RT_OPTIONS_${variant}})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Of its own header of AVX-512 functions.
+    target_compile_options(${library} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
   list(APPEND PLATEAU_RT_KERNEL_SOURCES $<TARGET_OBJECTS:${library}>)
 endforeach()

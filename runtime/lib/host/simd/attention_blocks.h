@@ -47,7 +47,7 @@ inline void forEachQueryBlock(int64_t rows, const int32_t *starts, Body body) {
   });
 }
 
-/// Adds `offset` lanes: the numbers offset, offset + 1, ….
+/// The numbers offset, offset + 1, … in the lanes.
 inline VecInt numbersFrom(int32_t offset) {
   VecInt numbers;
   for (int i = 0; i < lanes; ++i)

@@ -184,9 +184,9 @@ inline Vec exponential(Vec x) {
   return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n);
 #else
   // Two factors, since 2^n itself may be out of range where the product is not.
-  VecInt whole = (VecInt)shifted - (VecInt)shift;
-  VecInt half = whole >> 1;
-  return p * (Vec)((half + 127) << 23) * (Vec)((whole - half + 127) << 23);
+  VecBits whole = (VecBits)shifted - (VecBits)shift;
+  VecBits half = (VecBits)((VecInt)whole >> 1);
+  return p * (Vec)((half + 127u) << 23) * (Vec)((whole - half + 127u) << 23);
 #endif
 }
 

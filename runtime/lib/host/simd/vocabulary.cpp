@@ -45,8 +45,12 @@ static float largest(int64_t columns, const float *input) {
 void logSoftmax(int64_t rows, int64_t columns, const float *input, float *result) {
   for (int64_t row = 0; row < rows; ++row, input += columns, result += columns) {
     float top = largest(columns, input);
-    double total = blockedSum(
-        columns, [&](int64_t j, int64_t count) { return exponential(load(input + j, count, -infinity) - top); });
+    // The exponentials keep the processor busy, not the memory: it fetches the next row meanwhile.
+    const float *next = row + 1 < rows ? input + columns : input;
+    double total = blockedSum(columns, [&](int64_t j, int64_t count) {
+      __builtin_prefetch(next + j);
+      return exponential(load(input + j, count, -infinity) - top);
+    });
     float logTotal = float(__builtin_log(total));
     forEachVector(columns, [&](int64_t j, int64_t count) {
       store(result + j, (load(input + j, count) - top) - logTotal, count);

@@ -47,7 +47,7 @@ def MoE_RMSNormGradOp : MoE_Op<"rms_norm_grad", [Pure, MoE_FootprintWorkspace]> 
     - RNG3: `inverse` has the shape of `input` without the last dimension, f32.
 
     **Adjoint**: none (first derivatives only).
-    **Footprint**: workspace = `plr_footprint_rms_norm_grad` (runtime_footprint.h): the f32 sum of `weight_grad`.
+    **Footprint**: workspace = `plr_footprint_rms_norm_grad` (runtime_footprint.h): f32 sums of `weight_grad`.
     **Lifespan**: created by `moe-differentiate`; gone after lowering.
 
     Example:

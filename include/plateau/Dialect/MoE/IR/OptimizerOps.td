@@ -63,8 +63,8 @@ def MoE_PackOp : MoE_Op<"pack", [Pure, AllTypesMatch<["into", "result"]>, MoE_Fo
 def MoE_GradNormOp : MoE_Op<"grad_norm", [Pure, MoE_Footprint]> {
   let summary = "Euclidean norm of a flat group";
   let description = [{
-    `sqrt(Σ gradients²)` over the tensors of `layout` (padding does not count), summed in f32 in blocks of fixed size, in
-    ascending order.
+    `sqrt(Σ gradients²)` over the tensors of `layout` (padding does not count), summed in float64 in blocks of fixed size, in
+    ascending order, so that no square overflows.
 
     **Constraints**
     - GN1: the group holds the layout's extent.
