@@ -97,8 +97,7 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
   llvm::outs().flush();
   if (!summary)
     return fail(summary.takeError());
-  if (!training.json)
-    summary->peaks.print(llvm::outs());
+  summary->peaks.print(training.json ? llvm::errs() : llvm::outs());
   if (summary->skipped > 0)
     (training.json ? llvm::errs() : llvm::outs())
         << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";

@@ -177,10 +177,12 @@ llvm::Error Trainer::save() {
   if (!options.save.empty())
     if (auto error = saveState(step, signature, counters, options.save))
       return error;
-  if (!options.saveGradients.empty())
-    if (auto error = saveGradients(step, signature, options.saveGradients))
-      return error;
-  return llvm::Error::success();
+  if (options.saveGradients.empty())
+    return llvm::Error::success();
+  std::vector<double> values;
+  if (executor.getValues)
+    values = executor.getValues(0, signature.gradients.result);
+  return saveGradients(step, signature, values, options.saveGradients);
 }
 
 llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {

@@ -230,13 +230,25 @@ llvm::Error run::saveState(StepExecutor &executor, const StepSignature &signatur
   return writer->finish();
 }
 
-llvm::Error run::saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::StringRef path) {
+llvm::Error run::saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::ArrayRef<double> values,
+                               llvm::StringRef path) {
+  const StateGroup &group = signature.gradients;
   std::vector<SafetensorsEntry> entries;
-  addEntries(entries, signature.gradients);
+  addEntries(entries, group);
+  if (!values.empty())
+    for (SafetensorsEntry &entry : entries)
+      entry.dtype = "F64";
   auto writer = SafetensorsWriter::create(path, std::move(entries));
   if (!writer)
     return writer.takeError();
-  if (auto error = appendGroup(*writer, executor, signature.gradients))
-    return error;
+  if (values.empty()) {
+    if (auto error = appendGroup(*writer, executor, group))
+      return error;
+  } else {
+    for (MemberAttr member : group.layout.getMembers()) {
+      llvm::ArrayRef<double> tensor = values.slice(member.getOffset(), member.getElements());
+      writer->append({reinterpret_cast<const char *>(tensor.data()), tensor.size() * sizeof(double)});
+    }
+  }
   return writer->finish();
 }

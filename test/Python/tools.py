@@ -27,14 +27,14 @@ def import_step(path, model, tokens, sequence, dtype="f32", *flags):
     return path
 
 
-def train(step, data, steps, *flags, learning_rate=0.0, timeout=300):
+def train(step, data, steps, *flags, learning_rate=0.0, first=1, timeout=300):
     """Runs steps of a program; one dictionary a step."""
     output = run(
         "plateau-run", step, "--ranks", 1, "--steps", steps, "--data", data, "--lr", learning_rate, "--json", *flags,
         timeout=timeout,
     )  # fmt: skip
     lines = [json.loads(line) for line in output.splitlines()]
-    assert [line["step"] for line in lines] == list(range(1, steps + 1))
+    assert [line["step"] for line in lines] == list(range(first, first + steps))
     return lines
 
 

@@ -36,8 +36,10 @@ llvm::Expected<TrainingCounters> loadState(StepExecutor &executor, const StepSig
 llvm::Error saveState(StepExecutor &executor, const StepSignature &signature, const TrainingCounters &counters,
                       llvm::StringRef path);
 
-/// Writes the gradients of the last step under the names of the parameters.
-llvm::Error saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::StringRef path);
+/// Writes the gradients of the last step under the names of the parameters. `values`, where there are any, are the
+/// elements of the group in float64, and the file then holds those (F64).
+llvm::Error saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::ArrayRef<double> values,
+                          llvm::StringRef path);
 
 } // namespace mlir::plateau::run
 
