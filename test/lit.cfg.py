@@ -20,6 +20,9 @@ config.environment["PATH"] = os.pathsep.join([binaries, config.llvm_tools, os.en
 # One OpenMP thread: lit runs tests side by side, and no test depends on the number.
 config.environment["OMP_NUM_THREADS"] = "1"
 
+# See test/CMakeLists.txt.
+config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_container_overflow=0"
+
 python = os.path.join(config.plateau_source, ".venv", "bin", "python")
 config.substitutions += [
     ("%models", os.path.join(config.plateau_source, "models")),

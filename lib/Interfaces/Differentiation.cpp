@@ -39,11 +39,11 @@ static LogicalResult verifyReads(Operation *op, Operation *before, Block::iterat
   llvm::DenseSet<Value> known(residuals.begin(), residuals.end());
   known.insert(resultCotangents.begin(), resultCotangents.end());
   for (auto it = before ? std::next(before->getIterator()) : block->begin(); it != end; ++it) {
+    auto isKnown = [&](Value operand) {
+      return known.contains(operand) || it->isAncestor(operand.getParentBlock()->getParentOp());
+    };
     WalkResult walked = it->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (operand.getParentBlock() == block && !known.contains(operand))
-          return WalkResult::interrupt();
-      return WalkResult::advance();
+      return llvm::all_of(inner->getOperands(), isKnown) ? WalkResult::advance() : WalkResult::interrupt();
     });
     if (walked.wasInterrupted())
       return op->emitOpError("builds an adjoint that reads a value it does not declare as a residual");
