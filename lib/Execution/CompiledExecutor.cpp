@@ -114,7 +114,8 @@ public:
 
 private:
   static llvm::Error wrongSize(const char *what, unsigned index, size_t given, int64_t wanted) {
-    return llvm::createStringError("%s #%u has %lld bytes, not %zu", what, index, static_cast<long long>(wanted), given);
+    return llvm::createStringError("%s #%u has %lld bytes, not %zu", what, index, static_cast<long long>(wanted),
+                                   given);
   }
 
   llvm::Error fail(int rank);

@@ -192,8 +192,8 @@ Value LossBuilder::buildSum(Location loc, Value a, Value b) {
   return narrow(loc, arith::AddFOp::create(builder, loc, widen(loc, a), widen(loc, b)));
 }
 
-/// silu(gate) · up with silu(g) = g / (1 + exp(min(−g, 80))). The bound changes silu by less than |g| · 2e-35 and keeps the
-/// exponential finite: backward multiplies it by quotients that underflow to 0, and 0 · inf would be NaN.
+/// silu(gate) · up with silu(g) = g / (1 + exp(min(−g, 80))). The bound changes silu by less than |g| · 2e-35 and keeps
+/// the exponential finite: backward multiplies it by quotients that underflow to 0, and 0 · inf would be NaN.
 Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
   Value g = widen(loc, gate), u = widen(loc, up);
   auto type = cast<RankedTensorType>(g.getType());

@@ -32,8 +32,8 @@ static llvm::DenseSet<Value> findActive(Block &block, ValueRange inputs) {
   return active;
 }
 
-/// Fails when an op built between `before` (null: the start of the block) and `end` reads a value that is neither built there
-/// nor among those handed to the adjoint.
+/// Fails when an op built between `before` (null: the start of the block) and `end` reads a value that is neither built
+/// there nor among those handed to the adjoint.
 static LogicalResult verifyReads(Operation *op, Operation *before, Block::iterator end, ValueRange residuals,
                                  ArrayRef<Value> resultCotangents, Block *block) {
   llvm::DenseSet<Value> known(residuals.begin(), residuals.end());
@@ -59,8 +59,7 @@ LogicalResult mlir::plateau::buildBlockAdjoint(OpBuilder &builder, Block &block,
   Block *target = builder.getInsertionBlock();
   Block::iterator end = builder.getInsertionPoint();
   // The forward ops may stand in the target block themselves: take the list before building.
-  SmallVector<Operation *> ops =
-      llvm::map_to_vector(block.without_terminator(), [](Operation &op) { return &op; });
+  SmallVector<Operation *> ops = llvm::map_to_vector(block.without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : llvm::reverse(ops)) {
     SmallVector<Value> resultCotangents =
         llvm::map_to_vector(op->getResults(), [&](Value result) { return cotangents.lookup(result); });
@@ -71,8 +70,8 @@ LogicalResult mlir::plateau::buildBlockAdjoint(OpBuilder &builder, Block &block,
     if (!differentiable)
       return op->emitOpError("has no adjoint: it does not implement DifferentiableOpInterface");
 
-    SmallVector<Value> residuals = llvm::map_to_vector(
-        differentiable.getResiduals(), [&](Value value) { return restored.lookupOrDefault(value); });
+    SmallVector<Value> residuals = llvm::map_to_vector(differentiable.getResiduals(),
+                                                       [&](Value value) { return restored.lookupOrDefault(value); });
     SmallVector<Value> operandCotangents(op->getNumOperands());
     Operation *before = end == target->begin() ? nullptr : &*std::prev(end);
     Location loc = locate(op->getLoc());

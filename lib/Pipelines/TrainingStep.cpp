@@ -7,8 +7,7 @@
 using namespace mlir;
 using namespace mlir::plateau;
 
-void mlir::plateau::buildTrainingStepPipeline(OpPassManager &manager,
-                                              const moe::MoEAttachOptimizerOptions &options) {
+void mlir::plateau::buildTrainingStepPipeline(OpPassManager &manager, const moe::MoEAttachOptimizerOptions &options) {
   moe::MoEDifferentiateOptions differentiate;
   differentiate.function = options.function;
   manager.addPass(moe::createMoEDifferentiate(differentiate));

@@ -31,8 +31,9 @@ protected:
   using StepExecutor::StepExecutor;
 };
 
-/// Lowers `function` by the dynamic pipeline, compiles it for this machine, and gives each rank a context, a buffer for each
-/// argument (zeroed) and one for each result that no argument is donated to. What is wrong with the IR is said in diagnostics.
+/// Lowers `function` by the dynamic pipeline, compiles it for this machine, and gives each rank a context, a buffer for
+/// each argument (zeroed) and one for each result that no argument is donated to. What is wrong with the IR is said in
+/// diagnostics.
 llvm::Expected<std::unique_ptr<CompiledExecutor>> createCompiledExecutor(func::FuncOp function,
                                                                          const CompiledOptions &options);
 

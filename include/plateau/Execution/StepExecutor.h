@@ -1,6 +1,6 @@
 
-// One function of a module, ready to run any number of times: compiled, or interpreted. What drives a training run (data,
-// parameters, step lines) knows only this.
+// One function of a module, ready to run any number of times: compiled, or interpreted. What drives a training run
+// (data, parameters, step lines) knows only this.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_EXECUTION_STEPEXECUTOR_H
@@ -12,9 +12,9 @@
 
 namespace mlir::plateau {
 
-/// Each argument and each result of the function is a buffer on each rank, in the element type of the IR, dense and row-major
-/// (i32, f32, bf16). Arguments keep their bytes from run to run; a result that an argument is donated to (moe.donated) is
-/// found in that argument's buffer after the run.
+/// Each argument and each result of the function is a buffer on each rank, in the element type of the IR, dense and
+/// row-major (i32, f32, bf16). Arguments keep their bytes from run to run; a result that an argument is donated to
+/// (moe.donated) is found in that argument's buffer after the run.
 class StepExecutor {
 public:
   virtual ~StepExecutor() = default;
@@ -33,7 +33,8 @@ public:
   /// Runs the function once on all ranks and waits for it.
   virtual llvm::Error run() = 0;
 
-  /// Memory of one rank and space since the last resetPeak. An executor without a memory model (the interpreter) gives zeros.
+  /// Memory of one rank and space since the last resetPeak. An executor without a memory model (the interpreter) gives
+  /// zeros.
   virtual plr_space_report getMemoryReport(int rank, plr_space space) { return {}; }
   virtual void resetPeak() {}
 

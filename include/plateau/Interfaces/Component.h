@@ -2,8 +2,8 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// The components and phases that memory is accounted under. The runtime's plr_component and plr_phase have the same values
-// (a static assertion in lib/Conversion compares them).
+// The components and phases that memory is accounted under. The runtime's plr_component and plr_phase have the same
+// values (a static assertion in lib/Conversion compares them).
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_INTERFACES_COMPONENT_H

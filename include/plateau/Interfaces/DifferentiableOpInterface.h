@@ -9,7 +9,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
 
-
 #include "plateau/Interfaces/DifferentiableOpInterface.h.inc"
 
 #endif // PLATEAU_INTERFACES_DIFFERENTIABLEOPINTERFACE_H

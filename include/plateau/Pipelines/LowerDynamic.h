@@ -9,7 +9,8 @@
 
 namespace mlir::plateau {
 
-/// Adds to `manager` (a pass manager on modules) what lowers every public function to calls of the runtime: the dynamic path.
+/// Adds to `manager` (a pass manager on modules) what lowers every public function to calls of the runtime: the dynamic
+/// path.
 void buildLowerDynamicPipeline(OpPassManager &manager);
 
 /// Registers the pipeline as `plateau-lower-dynamic`.

@@ -10,8 +10,8 @@
 
 namespace mlir::plateau {
 
-/// Adds to `manager` (a pass manager on modules) what turns `@loss` into `@step`: differentiate, attach the optimizer, then
-/// remove what the backward pass computes in vain.
+/// Adds to `manager` (a pass manager on modules) what turns `@loss` into `@step`: differentiate, attach the optimizer,
+/// then remove what the backward pass computes in vain.
 void buildTrainingStepPipeline(OpPassManager &manager, const moe::MoEAttachOptimizerOptions &options);
 
 /// Registers the pipeline as `plateau-training-step`, with the options of `moe-attach-optimizer` at their defaults.

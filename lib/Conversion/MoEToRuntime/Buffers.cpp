@@ -62,8 +62,9 @@ SmallVector<unsigned> Buffers::releaseAfter(Operation *op) {
   return released;
 }
 
-/// The value whose computation writes all bytes of `value` first: through reshapes, and through products that accumulate onto a
-/// value that only they read. Null when that op does not write a fresh result (an argument, a constant, another group).
+/// The value whose computation writes all bytes of `value` first: through reshapes, and through products that
+/// accumulate onto a value that only they read. Null when that op does not write a fresh result (an argument, a
+/// constant, another group).
 static Value getFreshOrigin(Value value, Block *block) {
   while (Operation *op = value.getDefiningOp()) {
     if (op->getBlock() != block || !value.hasOneUse())

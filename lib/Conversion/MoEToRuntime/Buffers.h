@@ -20,8 +20,8 @@ struct View {
   int64_t offsetBytes = 0;
 };
 
-/// Buffers are numbered as they are made. A buffer is an argument's (never released; written only when the argument is donated)
-/// or owned (from the pool).
+/// Buffers are numbered as they are made. A buffer is an argument's (never released; written only when the argument is
+/// donated) or owned (from the pool).
 class Buffers {
 public:
   explicit Buffers(func::FuncOp function);
@@ -42,8 +42,8 @@ public:
   /// Owned buffers, live, that no op after `op` reads; they are marked released.
   SmallVector<unsigned> releaseAfter(Operation *op);
 
-  /// Where `value` is to be computed, when a later moe.pack stores it and its place in the group can be written early: the
-  /// packed operand's offset in bytes and the group. Null otherwise.
+  /// Where `value` is to be computed, when a later moe.pack stores it and its place in the group can be written early:
+  /// the packed operand's offset in bytes and the group. Null otherwise.
   struct Place {
     Value group;
     int64_t offsetBytes = 0;

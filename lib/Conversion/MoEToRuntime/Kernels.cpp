@@ -27,7 +27,8 @@ static LogicalResult verifyElementwise(linalg::GenericOp op) {
   return success();
 }
 
-/// Text that two kernels share exactly when one can stand for the other: operand types, and the body with numbered values.
+/// Text that two kernels share exactly when one can stand for the other: operand types, and the body with numbered
+/// values.
 static std::string getIdentity(linalg::GenericOp op) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -71,8 +72,9 @@ static void buildBody(OpBuilder &builder, Location loc, linalg::GenericOp op, Ar
   unsigned inputs = op.getNumDpsInputs();
   for (unsigned input = 0; input < inputs; ++input) {
     Type element = getElementTypeOrSelf(op->getOperand(input).getType());
-    mapping.map(op.getBody()->getArgument(input),
-                LLVM::LoadOp::create(builder, loc, widen(element, width), address(input), element.getIntOrFloatBitWidth() / 8));
+    mapping.map(
+        op.getBody()->getArgument(input),
+        LLVM::LoadOp::create(builder, loc, widen(element, width), address(input), element.getIntOrFloatBitWidth() / 8));
   }
   for (Operation &inner : op.getBody()->without_terminator()) {
     Type type = widen(inner.getResult(0).getType(), width);

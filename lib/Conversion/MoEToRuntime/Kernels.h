@@ -15,8 +15,8 @@ class KernelBuilder {
 public:
   explicit KernelBuilder(ModuleOp module) : module(module) {}
 
-  /// The kernel of `op`: `void kernel(void **pointers)`, inputs first, then results. Equal ops share one. Fails with a diagnostic
-  /// when `op` is not elementwise.
+  /// The kernel of `op`: `void kernel(void **pointers)`, inputs first, then results. Equal ops share one. Fails with a
+  /// diagnostic when `op` is not elementwise.
   FailureOr<LLVM::LLVMFuncOp> getKernel(linalg::GenericOp op);
 
 private:

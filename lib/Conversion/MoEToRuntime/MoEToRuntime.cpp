@@ -23,7 +23,8 @@ using namespace mlir::plateau;
 using namespace mlir::plateau::moe;
 
 namespace {
-/// Lowers one function. Ops are visited in order; each becomes its call, then buffers that nothing reads any more go back.
+/// Lowers one function. Ops are visited in order; each becomes its call, then buffers that nothing reads any more go
+/// back.
 class FunctionLowering {
 public:
   FunctionLowering(func::FuncOp function, ModuleOp module, KernelBuilder &kernels)
@@ -56,9 +57,7 @@ private:
   /// Gives a result its buffer (its place in a group, or memory from the pool) and returns the pointer.
   Value allocate(Operation *op, Value result);
   Value allocateBytes(Operation *op, int64_t bytes, bool isWorkspace = false);
-  void release(Value memory) {
-    calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory});
-  }
+  void release(Value memory) { calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory}); }
   /// Lets `result` have the buffer of `operand`, or a copy of it when the operand is read again; returns the pointer.
   Value take(Operation *op, Value operand, Value result);
 
@@ -402,7 +401,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       })
       .Case<LogSoftmaxOp>([&](LogSoftmaxOp o) {
         Value result = out(o.getResult());
-        emit(op, "plr_log_softmax", {i64(dim(o.getInput(), 0)), i64(dim(o.getInput(), 1)), pointer(o.getInput()), result});
+        emit(op, "plr_log_softmax",
+             {i64(dim(o.getInput(), 0)), i64(dim(o.getInput(), 1)), pointer(o.getInput()), result});
         return success();
       })
       .Case<LogSoftmaxGradOp>([&](LogSoftmaxGradOp o) {
@@ -415,15 +415,15 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       .Case<CountLabelsOp>([&](CountLabelsOp o) {
         Value result = out(o.getResult());
         emit(op, "plr_count_labels",
-             {i64(dim(o.getLabels(), 0)), i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLabels()), result});
+             {i64(dim(o.getLabels(), 0)), i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLabels()),
+              result});
         return success();
       })
       .Case<NLLOp>([&](NLLOp o) {
         Value result = out(o.getResult());
         emit(op, "plr_nll",
-             {i64(dim(o.getLogProbs(), 0)), i64(dim(o.getLogProbs(), 1)),
-              i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLogProbs()), pointer(o.getLabels()),
-              pointer(o.getCount()), result});
+             {i64(dim(o.getLogProbs(), 0)), i64(dim(o.getLogProbs(), 1)), i32(static_cast<int32_t>(o.getIgnoreIndex())),
+              pointer(o.getLogProbs()), pointer(o.getLabels()), pointer(o.getCount()), result});
         return success();
       })
       .Case<NLLGradOp>([&](NLLGradOp o) {
@@ -437,7 +437,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
         Value norm = out(o.getNorm());
         SmallVector<int64_t> ranges = getRanges(o.getLayout(), /*hasDecay=*/false);
         emit(op, "plr_grad_norm",
-             {type(o.getGradients()), i64(ranges.size() / 2), calls.array(loc, ranges), pointer(o.getGradients()), norm});
+             {type(o.getGradients()), i64(ranges.size() / 2), calls.array(loc, ranges), pointer(o.getGradients()),
+              norm});
         return success();
       })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {

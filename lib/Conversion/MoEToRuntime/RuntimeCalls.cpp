@@ -70,7 +70,8 @@ Value RuntimeCalls::tag(Operation *op, bool isWorkspace) {
   if (isWorkspace)
     component = Component::Workspace;
 
-  std::string name = op->getName().getStringRef() == "linalg.generic" ? "elementwise" : op->getName().getStringRef().str();
+  std::string name =
+      op->getName().getStringRef() == "linalg.generic" ? "elementwise" : op->getName().getStringRef().str();
   StringRef place = moe::getLocationName(loc);
   if (!place.empty())
     name += (" " + place).str();
@@ -85,17 +86,15 @@ Value RuntimeCalls::tag(Operation *op, bool isWorkspace) {
       string = addGlobal(loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()), "op_name",
                          builder.getStringAttr(text));
     }
-    auto structType =
-        LLVM::LLVMStructType::getLiteral(builder.getContext(), {getPointerType(), builder.getI32Type(),
-                                                                builder.getI32Type(), builder.getI32Type()});
+    auto structType = LLVM::LLVMStructType::getLiteral(
+        builder.getContext(), {getPointerType(), builder.getI32Type(), builder.getI32Type(), builder.getI32Type()});
     tag = addGlobal(loc, structType, "tag", {});
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&tag.getInitializerRegion());
     Value value = LLVM::UndefOp::create(builder, loc, structType);
     value = LLVM::InsertValueOp::create(builder, loc, value, global(loc, string), ArrayRef<int64_t>{0});
     for (int64_t field = 0; field < 3; ++field)
-      value = LLVM::InsertValueOp::create(builder, loc, value, i32(loc, numbers[field]),
-                                          ArrayRef<int64_t>{field + 1});
+      value = LLVM::InsertValueOp::create(builder, loc, value, i32(loc, numbers[field]), ArrayRef<int64_t>{field + 1});
     LLVM::ReturnOp::create(builder, loc, value);
   }
   return global(loc, tag);
@@ -135,5 +134,6 @@ void RuntimeCalls::callVoid(Location loc, StringRef name, ValueRange arguments) 
 Value RuntimeCalls::offset(Location loc, Value pointer, int64_t bytes) {
   if (bytes == 0)
     return pointer;
-  return LLVM::GEPOp::create(builder, loc, getPointerType(), builder.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{i64(loc, bytes)});
+  return LLVM::GEPOp::create(builder, loc, getPointerType(), builder.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{i64(loc, bytes)});
 }

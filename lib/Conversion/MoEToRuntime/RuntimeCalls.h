@@ -27,8 +27,8 @@ public:
   /// plr_type of a tensor's elements (PLR_F32 for anything that is not bf16).
   Value type(Location loc, Type tensor);
 
-  /// Pointer to a constant plr_tag for `op`: its name with that of its location, and its scope (the op's default component where
-  /// the location has none).
+  /// Pointer to a constant plr_tag for `op`: its name with that of its location, and its scope (the op's default
+  /// component where the location has none).
   Value tag(Operation *op, bool isWorkspace = false);
 
   /// Pointer to a constant array.

@@ -71,8 +71,7 @@ struct MinimumF : DifferentiableModel<MinimumF, arith::MinimumFOp> {
   SmallVector<Value> getResiduals(Operation *op) const { return llvm::to_vector(op->getOperands()); }
   LogicalResult buildAdjoint(Operation *, OpBuilder &builder, Location loc, ValueRange residuals,
                              ArrayRef<Value> results, MutableArrayRef<Value> operands) const {
-    Value isFirst =
-        arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, residuals[0], residuals[1]);
+    Value isFirst = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, residuals[0], residuals[1]);
     Type type = results[0].getType();
     Value zero = arith::ConstantOp::create(builder, loc, type, builder.getZeroAttr(type));
     operands[0] = arith::SelectOp::create(builder, loc, isFirst, results[0], zero);

@@ -21,8 +21,9 @@ static Value round(OpBuilder &builder, Location loc, Value value, Type element) 
 }
 
 namespace {
-/// With c = op(a)·op(b) + init: d op(a) = dc · op(b)ᵀ, d op(b) = op(a)ᵀ · dc, d init = dc. Products are summed in f32 and rounded
-/// once to the type of the operand; a wider dc is rounded to it first, so that every product has one operand type.
+/// With c = op(a)·op(b) + init: d op(a) = dc · op(b)ᵀ, d op(b) = op(a)ᵀ · dc, d init = dc. Products are summed in f32
+/// and rounded once to the type of the operand; a wider dc is rounded to it first, so that every product has one
+/// operand type.
 struct Matmul : DifferentiableOpInterface::ExternalModel<Matmul, linalg::MatmulOp> {
   SmallVector<Value> getResiduals(Operation *op) const { return {op->getOperand(0), op->getOperand(1)}; }
 

@@ -2,18 +2,18 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// The C ABI of the Plateau runtime. A compiled step is a sequence of these calls; one op of the IR is one call, so the IR, the
-// trace and the runtime read alike.
+// The C ABI of the Plateau runtime. A compiled step is a sequence of these calls; one op of the IR is one call, so the
+// IR, the trace and the runtime read alike.
 //
-// A context is one rank: memory spaces with limits, lanes (in-order queues) and the state of the first error. There are no
-// globals: N ranks can be N contexts of one process. No exception crosses this interface.
+// A context is one rank: memory spaces with limits, lanes (in-order queues) and the state of the first error. There are
+// no globals: N ranks can be N contexts of one process. No exception crosses this interface.
 //
-// Errors stick. The first failing call, or the first failing kernel on a lane, records a status and a message in the context;
-// every later call on that context does nothing and returns that status (or null). So a compiled step need not branch, and
-// plr_synchronize tells how it went.
+// Errors stick. The first failing call, or the first failing kernel on a lane, records a status and a message in the
+// context; every later call on that context does nothing and returns that status (or null). So a compiled step need not
+// branch, and plr_synchronize tells how it went.
 //
-// Calls that take a lane enqueue and return; pointers must stay valid until the lane has run them. Calls of one context come
-// from one thread at a time.
+// Calls that take a lane enqueue and return; pointers must stay valid until the lane has run them. Calls of one context
+// come from one thread at a time.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_H
@@ -55,8 +55,21 @@ enum { PLR_F32 = 0, PLR_BF16 = 1 };
 /// What a buffer is for. Same values as the compiler's Component.
 typedef int32_t plr_component;
 enum {
-  PLR_PARAMETERS, PLR_GRADIENTS, PLR_OPTIMIZER, PLR_EMBEDDING, PLR_ATTENTION, PLR_DENSE, PLR_ROUTING, PLR_DISPATCH,
-  PLR_EXPERTS, PLR_VOCABULARY, PLR_BOUNDARIES, PLR_STAGING, PLR_WORKSPACE, PLR_EXTERNAL, PLR_COMPONENTS
+  PLR_PARAMETERS,
+  PLR_GRADIENTS,
+  PLR_OPTIMIZER,
+  PLR_EMBEDDING,
+  PLR_ATTENTION,
+  PLR_DENSE,
+  PLR_ROUTING,
+  PLR_DISPATCH,
+  PLR_EXPERTS,
+  PLR_VOCABULARY,
+  PLR_BOUNDARIES,
+  PLR_STAGING,
+  PLR_WORKSPACE,
+  PLR_EXTERNAL,
+  PLR_COMPONENTS
 };
 
 /// Part of a training step. Same values as the compiler's Phase.
@@ -65,16 +78,17 @@ enum { PLR_FORWARD, PLR_BACKWARD, PLR_OPTIMIZER_PHASE, PLR_PHASES };
 
 /// Who asks: carried by every call for accounting, traces and error messages. Must outlive the context.
 typedef struct plr_tag {
-  const char *op;   ///< Name of the op, e.g. "linalg.matmul q_proj".
-  int32_t layer;    ///< Layer number, -1 for none.
+  const char *op;    ///< Name of the op, e.g. "linalg.matmul q_proj".
+  int32_t layer;     ///< Layer number, -1 for none.
   int32_t component; ///< plr_component.
-  int32_t phase;    ///< plr_phase.
+  int32_t phase;     ///< plr_phase.
 } plr_tag;
 
 typedef int32_t plr_gemm_kind;
 enum {
-  PLR_GEMM_ONEDNN = 0,   ///< oneDNN's matmul primitive, static shapes, one thread.
-  PLR_GEMM_REFERENCE = 1 ///< Plain loops, each element summed over k in ascending order: same bits for any split of rows.
+  PLR_GEMM_ONEDNN = 0, ///< oneDNN's matmul primitive, static shapes, one thread.
+  PLR_GEMM_REFERENCE =
+      1 ///< Plain loops, each element summed over k in ascending order: same bits for any split of rows.
 };
 
 typedef struct plr_config {
@@ -87,34 +101,39 @@ typedef struct plr_config {
   int32_t trace;  ///< 1: record a span for every call on a lane.
 } plr_config;
 
-// --- Contexts and errors ---------------------------------------------------------------------------------------------------
+// --- Contexts and errors
+// ---------------------------------------------------------------------------------------------------
 
-/// Makes a context. On failure writes a message to `message` (when not null; at most `size` bytes) and returns a status.
+/// Makes a context. On failure writes a message to `message` (when not null; at most `size` bytes) and returns a
+/// status.
 plr_status plr_context_create(const plr_config *config, plr_context **context, char *message, size_t size);
 /// Waits for all lanes and releases everything.
 void plr_context_destroy(plr_context *context);
-/// The status that sticks, PLR_OK when there is none. `message`, when not null, receives the text; valid while the context is.
+/// The status that sticks, PLR_OK when there is none. `message`, when not null, receives the text; valid while the
+/// context is.
 plr_status plr_context_error(plr_context *context, const char **message);
 /// Makes the context fail with PLR_INTERRUPTED at the next call. Safe in a signal handler and from any thread.
 void plr_interrupt(plr_context *context);
 
-// --- Lanes and events ------------------------------------------------------------------------------------------------------
+// --- Lanes and events
+// ------------------------------------------------------------------------------------------------------
 
 plr_lane *plr_get_lane(plr_context *context, plr_lane_kind kind);
-/// An event that completes when everything enqueued on `lane` so far has. Events are kept by the context and reused after
-/// plr_synchronize.
+/// An event that completes when everything enqueued on `lane` so far has. Events are kept by the context and reused
+/// after plr_synchronize.
 plr_event *plr_record(plr_lane *lane);
 /// What is enqueued on `lane` after this call runs after `event` has completed.
 plr_status plr_wait(plr_lane *lane, plr_event *event);
 /// Waits for all lanes; returns the context's status.
 plr_status plr_synchronize(plr_context *context);
 
-// --- Memory ----------------------------------------------------------------------------------------------------------------
+// --- Memory
+// ----------------------------------------------------------------------------------------------------------------
 
-/// Pooled allocation, 64-byte aligned; null (and PLR_OUT_OF_MEMORY sticks) when the limit would be passed: the message names
-/// rank, op, layer, component, bytes asked, bytes free, the largest free block and the largest live buffers. Zero bytes give a
-/// valid pointer that must not be read. The order of calls is the order of reuse: memory released here may be handed out at
-/// once, so a user on another lane must be ordered by an event first.
+/// Pooled allocation, 64-byte aligned; null (and PLR_OUT_OF_MEMORY sticks) when the limit would be passed: the message
+/// names rank, op, layer, component, bytes asked, bytes free, the largest free block and the largest live buffers. Zero
+/// bytes give a valid pointer that must not be read. The order of calls is the order of reuse: memory released here may
+/// be handed out at once, so a user on another lane must be ordered by an event first.
 void *plr_allocate(plr_context *context, plr_space space, int64_t bytes, const plr_tag *tag);
 void plr_release(plr_context *context, plr_space space, void *pointer);
 
@@ -124,8 +143,8 @@ typedef struct plr_space_report {
   int64_t peak_bytes;   ///< Highest live_bytes since plr_reset_peak.
   int64_t extent_bytes; ///< Most bytes outside the largest free block since plr_reset_peak: peak plus fragmentation.
   int64_t allocations;  ///< plr_allocate calls since the context was made.
-  /// Bytes of each component at the moment of the peak, and each component's own peak; likewise for phases the highest live
-  /// bytes while a call of that phase allocated.
+  /// Bytes of each component at the moment of the peak, and each component's own peak; likewise for phases the highest
+  /// live bytes while a call of that phase allocated.
   int64_t at_peak_bytes[PLR_COMPONENTS];
   int64_t component_peak_bytes[PLR_COMPONENTS];
   int64_t phase_peak_bytes[PLR_PHASES];
@@ -136,8 +155,9 @@ plr_status plr_memory_report(plr_context *context, plr_space space, plr_space_re
 /// Starts a new measurement: the peaks become the live bytes.
 void plr_reset_peak(plr_context *context);
 
-// --- Calls on a lane -------------------------------------------------------------------------------------------------------
-// Tensors are dense, row-major; sizes are in elements. `type` is the working type of the tensors that have no fixed type.
+// --- Calls on a lane
+// ------------------------------------------------------------------------------------------------------- Tensors are
+// dense, row-major; sizes are in elements. `type` is the working type of the tensors that have no fixed type.
 
 plr_status plr_copy(plr_lane *lane, const plr_tag *tag, void *destination, const void *source, int64_t bytes);
 plr_status plr_zero(plr_lane *lane, const plr_tag *tag, void *destination, int64_t bytes);
@@ -146,10 +166,10 @@ plr_status plr_zero(plr_lane *lane, const plr_tag *tag, void *destination, int64
 typedef void (*plr_kernel)(void **arguments);
 plr_status plr_launch(plr_lane *lane, const plr_tag *tag, plr_kernel function, void *const *arguments, int64_t count);
 
-/// c[m,n] (+)= op(a)[m,k] · op(b)[k,n], accumulated in f32. a is [m,k], or [k,m] when transpose_a; b is [k,n], or [n,k] when
-/// transpose_b. a and b are `type`, c is `result_type`; f32 operands give an f32 result. Zero m, n or k are legal;
-/// accumulate = 0 overwrites c whatever it held. Scratch of the library comes from the device space, under the component
-/// workspace, and is released by this call: like all memory that is released, it may be handed out at once.
+/// c[m,n] (+)= op(a)[m,k] · op(b)[k,n], accumulated in f32. a is [m,k], or [k,m] when transpose_a; b is [k,n], or [n,k]
+/// when transpose_b. a and b are `type`, c is `result_type`; f32 operands give an f32 result. Zero m, n or k are legal;
+/// accumulate = 0 overwrites c whatever it held. Scratch of the library comes from the device space, under the
+/// component workspace, and is released by this call: like all memory that is released, it may be handed out at once.
 plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b, int32_t accumulate,
                     plr_type type, plr_type result_type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
                     void *c);
@@ -169,16 +189,16 @@ plr_status plr_rms_norm_grad(plr_lane *lane, const plr_tag *tag, plr_type type, 
                              const void *cotangent, const void *input, const void *weight, const float *inverse,
                              void *input_grad, void *weight_grad, void *workspace, int64_t workspace_bytes);
 
-/// cos, sin [rows, half]: inv_freq[j] = f32(theta^(-j/half)), phase = f32(position)·inv_freq[j] in f32, cosine and sine of
-/// that f32 phase in float64, rounded.
+/// cos, sin [rows, half]: inv_freq[j] = f32(theta^(-j/half)), phase = f32(position)·inv_freq[j] in f32, cosine and sine
+/// of that f32 phase in float64, rounded.
 plr_status plr_rotary_table(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t half, double theta,
                             const int32_t *positions, float *cos, float *sin);
 /// [rows, heads, 2·half]: (a·cos − b·sin, b·cos + a·sin), sines negated when inverse.
 plr_status plr_rotary(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t heads, int64_t half,
                       int32_t inverse, const void *input, const float *cos, const float *sin, void *result);
 
-/// Causal attention of query [rows, query_heads, head_size] over key, value [rows, key_heads, head_size]; row i sees rows
-/// starts[i] … i (PLR_BAD_DATA when starts[i] is not in 0 … i). Blocked; lse is [rows, query_heads].
+/// Causal attention of query [rows, query_heads, head_size] over key, value [rows, key_heads, head_size]; row i sees
+/// rows starts[i] … i (PLR_BAD_DATA when starts[i] is not in 0 … i). Blocked; lse is [rows, query_heads].
 plr_status plr_attention(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t query_heads,
                          int64_t key_heads, int64_t head_size, float scale, const void *query, const void *key,
                          const void *value, const int32_t *starts, void *output, float *lse, void *workspace,
@@ -207,14 +227,15 @@ plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, plr_type type, int6
 /// factor = min(1, max_norm/norm); 1 when norm is 0 or max_norm is +inf; NaN when norm is not finite.
 plr_status plr_clip_factor(plr_lane *lane, const plr_tag *tag, float max_norm, const float *norm, float *factor);
 
-/// AdamW as moe.adamw defines it, in place. `ranges`: (offset, length, decay 0 or 1) triples in elements. master is null
-/// exactly when type is PLR_F32. A factor that is not finite leaves everything as it was.
+/// AdamW as moe.adamw defines it, in place. `ranges`: (offset, length, decay 0 or 1) triples in elements. master is
+/// null exactly when type is PLR_F32. A factor that is not finite leaves everything as it was.
 plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type type, plr_type gradient_type, int64_t segments,
                      const int64_t *ranges, double beta1, double beta2, double epsilon, double weight_decay,
                      void *parameters, const void *gradients, float *first, float *second, float *master,
                      const float *factor, const float *learning_rate, const int32_t *step);
 
-// --- Traces ----------------------------------------------------------------------------------------------------------------
+// --- Traces
+// ----------------------------------------------------------------------------------------------------------------
 
 /// One call on a lane, when the context was made with trace = 1.
 typedef struct plr_span {

@@ -2,8 +2,8 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Workspace of the runtime's kernels, in bytes, from shapes alone. The compiler lays memory out by these formulas and the
-// runtime checks what it is handed against them, so they stand in one place.
+// Workspace of the runtime's kernels, in bytes, from shapes alone. The compiler lays memory out by these formulas and
+// the runtime checks what it is handed against them, so they stand in one place.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_FOOTPRINT_H
@@ -19,8 +19,8 @@
 /// A head's size in attention's blocks: whole vectors of the widest instruction set.
 static inline int64_t plr_attention_padded(int64_t head_size) { return (head_size + 15) / 16 * 16; }
 
-/// plr_attention: blocks of query, output, key, value and scores in f32, and two numbers a query. Does not depend on the number
-/// of rows.
+/// plr_attention: blocks of query, output, key, value and scores in f32, and two numbers a query. Does not depend on
+/// the number of rows.
 static inline int64_t plr_footprint_attention(int64_t rows, int64_t query_heads, int64_t key_heads, int64_t head_size) {
   (void)rows, (void)query_heads, (void)key_heads;
   return 4 * (2 * (PLR_ATTENTION_QUERY_BLOCK + PLR_ATTENTION_KEY_BLOCK) * plr_attention_padded(head_size) +
@@ -31,9 +31,9 @@ static inline int64_t plr_footprint_attention(int64_t rows, int64_t query_heads,
 static inline int64_t plr_footprint_attention_grad(int64_t rows, int64_t query_heads, int64_t key_heads,
                                                    int64_t head_size) {
   (void)query_heads, (void)key_heads;
-  return 4 * ((2 * rows + 5 * PLR_ATTENTION_QUERY_BLOCK + 2 * PLR_ATTENTION_KEY_BLOCK) *
-                  plr_attention_padded(head_size) +
-              2 * PLR_ATTENTION_QUERY_BLOCK * PLR_ATTENTION_KEY_BLOCK + 2 * PLR_ATTENTION_QUERY_BLOCK);
+  return 4 *
+         ((2 * rows + 5 * PLR_ATTENTION_QUERY_BLOCK + 2 * PLR_ATTENTION_KEY_BLOCK) * plr_attention_padded(head_size) +
+          2 * PLR_ATTENTION_QUERY_BLOCK * PLR_ATTENTION_KEY_BLOCK + 2 * PLR_ATTENTION_QUERY_BLOCK);
 }
 
 /// plr_embedding_grad: the tokens ordered by id (counting sort), and one f32 row.
@@ -41,7 +41,8 @@ static inline int64_t plr_footprint_embedding_grad(int64_t rows, int64_t vocabul
   return 4 * (rows + vocabulary + 1 + columns);
 }
 
-/// plr_rms_norm_grad: the weight's gradient in f32, over the rows of a block and over all, and the latter's rounding error.
+/// plr_rms_norm_grad: the weight's gradient in f32, over the rows of a block and over all, and the latter's rounding
+/// error.
 static inline int64_t plr_footprint_rms_norm_grad(int64_t columns) { return 12 * columns; }
 
 #endif // PLATEAU_RUNTIME_FOOTPRINT_H

@@ -1,6 +1,6 @@
 
-// The kernels of the host backend: plain functions on dense row-major memory, single-threaded, deterministic. The calls of
-// runtime.h enqueue them on a lane. Parameters mean what they mean there.
+// The kernels of the host backend: plain functions on dense row-major memory, single-threaded, deterministic. The calls
+// of runtime.h enqueue them on a lane. Parameters mean what they mean there.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_HOST_KERNELS_H
@@ -11,7 +11,8 @@
 
 namespace plateau::rt::host {
 
-/// What is wrong with the data a kernel met ("row 3 has token id 17000, but the table has 16384 rows"); empty when nothing is.
+/// What is wrong with the data a kernel met ("row 3 has token id 17000, but the table has 16384 rows"); empty when
+/// nothing is.
 using Fault = std::string;
 
 Fault embedding(plr_type type, int64_t rows, int64_t columns, int64_t vocabulary, const void *table, const int32_t *ids,

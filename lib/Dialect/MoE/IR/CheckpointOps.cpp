@@ -118,8 +118,8 @@ void CheckpointOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIR
   patterns.add<DropUnused>(context);
 }
 
-/// One region: the body evaluated again, then its adjoint. Its inputs are this op's inputs and the cotangents there are; its
-/// results the cotangents of the floating-point inputs.
+/// One region: the body evaluated again, then its adjoint. Its inputs are this op's inputs and the cotangents there
+/// are; its results the cotangents of the floating-point inputs.
 LogicalResult CheckpointOp::buildAdjoint(OpBuilder &builder, Location loc, ValueRange residuals,
                                          ArrayRef<Value> resultCotangents, MutableArrayRef<Value> operandCotangents) {
   Block &body = getBody().front();

@@ -31,8 +31,7 @@ SmallVector<Value> EmbeddingOp::getResiduals() { return {getIds()}; }
 
 LogicalResult EmbeddingOp::buildAdjoint(OpBuilder &builder, Location loc, ValueRange residuals,
                                         ArrayRef<Value> resultCotangents, MutableArrayRef<Value> operandCotangents) {
-  operandCotangents[0] =
-      EmbeddingGradOp::create(builder, loc, getTable().getType(), resultCotangents[0], residuals[0]);
+  operandCotangents[0] = EmbeddingGradOp::create(builder, loc, getTable().getType(), resultCotangents[0], residuals[0]);
   return success();
 }
 

@@ -5,8 +5,8 @@
 // The generated definitions of all ops; their verifiers stand in one file for each family.
 //===----------------------------------------------------------------------===//
 
-#include "plateau/Dialect/MoE/IR/MoE.h"
 #include "mlir/IR/Builders.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
 
 using namespace mlir;
 

@@ -49,7 +49,8 @@ LogicalResult RMSNormGradOp::verify() {
   if (getCotangent().getType() != input || getInputGrad().getType() != input) // RNG1
     return emitOpError() << "RNG1: cotangent and input_grad must be " << input;
   if (getWeightGrad().getType() != weight || weight.getDimSize(0) != input.getShape().back()) // RNG2
-    return emitOpError() << "RNG2: weight and weight_grad must be one type of " << input.getShape().back() << " elements";
+    return emitOpError() << "RNG2: weight and weight_grad must be one type of " << input.getShape().back()
+                         << " elements";
   if (!isOneForEachRow(getInverse().getType(), input)) // RNG3
     return emitOpError() << "RNG3: inverse has one element for each row of " << input;
   return success();
@@ -57,6 +58,4 @@ LogicalResult RMSNormGradOp::verify() {
 
 Component RMSNormGradOp::getDefaultComponent() { return Component::Dense; }
 
-int64_t RMSNormGradOp::getWorkspaceBytes() {
-  return plr_footprint_rms_norm_grad(getWeight().getType().getDimSize(0));
-}
+int64_t RMSNormGradOp::getWorkspaceBytes() { return plr_footprint_rms_norm_grad(getWeight().getType().getDimSize(0)); }

@@ -28,8 +28,8 @@ static LogicalResult verifyTensors(Operation *op, StringRef code, LayoutAttr lay
 /// A group holds its layout's extent: U2, PK2, GN1 and AW4.
 static LogicalResult verifyExtent(Operation *op, StringRef code, LayoutAttr layout, RankedTensorType group) {
   if (group.getNumElements() < layout.getExtent())
-    return op->emitOpError() << code << ": the group has " << group.getNumElements() << " elements and the layout needs "
-                             << layout.getExtent();
+    return op->emitOpError() << code << ": the group has " << group.getNumElements()
+                             << " elements and the layout needs " << layout.getExtent();
   return success();
 }
 

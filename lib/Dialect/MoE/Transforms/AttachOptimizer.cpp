@@ -156,8 +156,9 @@ LogicalResult AttachOptimizer::attach() {
   ValueRange arguments = body->getArguments();
   ValueRange groups = arguments.drop_front(firstGroup);
 
-  SmallVector<Type> tensors = llvm::map_to_vector(
-      layout.getMembers(), [&](MemberAttr member) -> Type { return RankedTensorType::get(member.getShape(), element); });
+  SmallVector<Type> tensors = llvm::map_to_vector(layout.getMembers(), [&](MemberAttr member) -> Type {
+    return RankedTensorType::get(member.getShape(), element);
+  });
   Location views = withScope(NameLoc::get(builder.getStringAttr("parameters")),
                              ScopeAttr::get(context, Phase::Forward, Component::Parameters, std::nullopt));
   auto unpack = UnpackOp::create(builder, views, tensors, groups[0], layout);
@@ -180,12 +181,12 @@ LogicalResult AttachOptimizer::attach() {
   Value packed = PackOp::create(builder, pack, groups[1], ArrayRef(results).drop_front(), layout);
   Value norm = GradNormOp::create(builder, loc, scalar, packed, layout);
   Value factor = ClipFactorOp::create(builder, loc, scalar, norm, builder.getF32FloatAttr(clipNorm));
-  auto update = AdamWOp::create(
-      builder, loc, group, state, state, hasMaster ? Type(state) : Type(), groups[0], packed, groups[2], groups[3],
-      hasMaster ? groups[4] : Value(), factor, arguments[firstGroup - 2], arguments[firstGroup - 1],
-      builder.getF64FloatAttr(beta1), builder.getF64FloatAttr(beta2), builder.getF64FloatAttr(epsilon),
-      builder.getF64FloatAttr(weightDecay), layout);
-  SmallVector<Value> returned = {results[0], norm, update.getNewParameters(), packed, update.getNewFirst(),
+  auto update =
+      AdamWOp::create(builder, loc, group, state, state, hasMaster ? Type(state) : Type(), groups[0], packed, groups[2],
+                      groups[3], hasMaster ? groups[4] : Value(), factor, arguments[firstGroup - 2],
+                      arguments[firstGroup - 1], builder.getF64FloatAttr(beta1), builder.getF64FloatAttr(beta2),
+                      builder.getF64FloatAttr(epsilon), builder.getF64FloatAttr(weightDecay), layout);
+  SmallVector<Value> returned = {results[0],           norm, update.getNewParameters(), packed, update.getNewFirst(),
                                  update.getNewSecond()};
   if (hasMaster)
     returned.push_back(update.getNewMaster());

@@ -57,8 +57,8 @@ private:
     Value result = terminator->getOperand(0);
     auto locate = [](Location loc) { return withPhase(loc, Phase::Backward); };
     llvm::DenseMap<Value, Value> cotangents;
-    cotangents[result] = arith::ConstantOp::create(builder, locate(result.getLoc()),
-                                                   DenseElementsAttr::get(scalar, 1.0f));
+    cotangents[result] =
+        arith::ConstantOp::create(builder, locate(result.getLoc()), DenseElementsAttr::get(scalar, 1.0f));
     if (failed(buildBlockAdjoint(builder, block, parameters, IRMapping(), cotangents, locate)))
       return failure();
 

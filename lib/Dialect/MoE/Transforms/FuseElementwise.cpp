@@ -21,7 +21,7 @@ using namespace mlir::plateau::moe;
 namespace {
 /// Elementwise ops of one shape that become one kernel.
 struct Kernel {
-  llvm::SetVector<Operation *> ops; ///< Those that stand in the run.
+  llvm::SetVector<Operation *> ops;   ///< Those that stand in the run.
   llvm::SetVector<Operation *> again; ///< Those of earlier runs that this kernel computes again.
 
   bool contains(Operation *op) const { return op && (ops.contains(op) || again.contains(op)); }
@@ -78,8 +78,8 @@ llvm::SetVector<Value> Kernel::getInputs() const {
   return inputs;
 }
 
-/// Runs of elementwise ops of one shape. Ops that compute nothing (constants, views) do not interrupt a run, but what they make
-/// of the run's own values is not ready for it.
+/// Runs of elementwise ops of one shape. Ops that compute nothing (constants, views) do not interrupt a run, but what
+/// they make of the run's own values is not ready for it.
 static SmallVector<Kernel> findRuns(Block &block) {
   SmallVector<Kernel> kernels;
   Kernel *open = nullptr;
@@ -183,13 +183,12 @@ static void build(const Kernel &kernel, ArrayRef<Value> results) {
             else
               operands.push_back(arith::ConstantOp::create(inner, op->getLoc(), getSplat(operand)));
           }
-          OperationState state(op->getLoc(), op->getName(), operands,
-                               getElementTypeOrSelf(op->getResult(0).getType()), op->getAttrs());
+          OperationState state(op->getLoc(), op->getName(), operands, getElementTypeOrSelf(op->getResult(0).getType()),
+                               op->getAttrs());
           mapping.map(op->getResult(0), inner.create(state)->getResult(0));
         }
-        linalg::YieldOp::create(inner, loc, llvm::map_to_vector(results, [&](Value result) {
-                                  return mapping.lookup(result);
-                                }));
+        linalg::YieldOp::create(inner, loc,
+                                llvm::map_to_vector(results, [&](Value result) { return mapping.lookup(result); }));
       });
   llvm::SmallPtrSet<Operation *, 16> replaced(body.begin(), body.end());
   for (unsigned index = 0; index < results.size(); ++index)
@@ -219,7 +218,8 @@ void FuseElementwise::fuse(Block &block) {
         list.push_back(result);
     }
   }
-  // Last kernel first: what it reads is still the original value, and is replaced when the kernel that makes it is built.
+  // Last kernel first: what it reads is still the original value, and is replaced when the kernel that makes it is
+  // built.
   for (auto [kernel, list] : llvm::reverse(llvm::zip_equal(kernels, results)))
     if (!list.empty())
       build(kernel, list);
