@@ -107,3 +107,23 @@ func.func @scope(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %a = moe.log_softmax %x : tensor<8x4xf32> loc(fused<#moe.scope<backward, attention, layer = 3>>["scores"])
   return %a : tensor<8x4xf32>
 }
+
+// -----
+
+// Two products summed in the group: the first in its place, the second onto it; no copy.
+// CHECK-LABEL: llvm.func @sum_in_place(
+// CHECK-NOT: plr_allocate
+// CHECK-NOT: plr_copy
+// CHECK: llvm.call @plr_gemm(
+// CHECK: llvm.call @plr_gemm(
+// CHECK-NOT: plr_copy
+// CHECK: llvm.return
+func.func @sum_in_place(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %group: tensor<48xf32> {moe.donated = 0 : i64}) -> tensor<48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x6xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x6xf32>) -> tensor<8x6xf32>
+  %a = linalg.matmul ins(%x, %w : tensor<8x4xf32>, tensor<4x6xf32>) outs(%init : tensor<8x6xf32>) -> tensor<8x6xf32>
+  %b = linalg.matmul ins(%x, %w : tensor<8x4xf32>, tensor<4x6xf32>) outs(%a : tensor<8x6xf32>) -> tensor<8x6xf32>
+  %g = moe.pack %b into %group layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [8, 6]>]> : tensor<8x6xf32> into tensor<48xf32>
+  return %g : tensor<48xf32>
+}

@@ -41,7 +41,21 @@ int64_t Buffers::getLastRead(const Entry &entry) const {
 bool Buffers::canTake(Value value, Operation *op) const {
   View view = getView(value);
   const Entry &entry = entries[view.buffer];
-  return entry.isWritable && getLastRead(entry) <= positions.lookup(op);
+  int64_t begin = view.offsetBytes, end = begin + getTensorBytes(value.getType());
+  return entry.isWritable && llvm::none_of(entry.values, [&](Value other) {
+           int64_t otherBegin = getView(other).offsetBytes, otherEnd = otherBegin + getTensorBytes(other.getType());
+           return otherBegin < end && begin < otherEnd && isReadAfter(other, op);
+         });
+}
+
+bool Buffers::isReadAfter(Value value, Operation *op) const {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    // A pack whose tensors are computed in their places does not read what was there before.
+    auto pack = dyn_cast<moe::PackOp>(use.getOwner());
+    if (pack && use.get() == pack.getInto() && placedGroups.contains(value))
+      return false;
+    return positions.lookup(block->findAncestorOpInBlock(*use.getOwner())) > positions.lookup(op);
+  });
 }
 
 SmallVector<unsigned> Buffers::releaseAfter(Operation *op) {
@@ -92,6 +106,7 @@ void Buffers::place(moe::PackOp pack) {
       !cast<FunctionOpInterface>(block->getParentOp()).getArgAttr(group.getArgNumber(), "moe.donated"))
     return;
   int64_t elementBytes = getTensorBytes(group.getType()) / cast<RankedTensorType>(group.getType()).getNumElements();
+  placedGroups.insert(group);
   for (auto [tensor, member] : llvm::zip_equal(pack.getTensors(), pack.getLayout().getMembers()))
     if (Value origin = getFreshOrigin(tensor, block))
       places[origin] = {group, member.getOffset() * elementBytes};

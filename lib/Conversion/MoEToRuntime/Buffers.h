@@ -36,7 +36,8 @@ public:
   int64_t getBytes(unsigned buffer) const { return entries[buffer].bytes; }
   bool isOwned(unsigned buffer) const { return entries[buffer].isOwned; }
 
-  /// Whether `op` may overwrite the whole buffer of `value`: it is writable and no value in it is read after `op`.
+  /// Whether `op` may overwrite the bytes of `value`: they are writable, and no value that has any of them is read
+  /// after `op`.
   bool canTake(Value value, Operation *op) const;
 
   /// Owned buffers, live, that no op after `op` reads; they are marked released.
@@ -58,6 +59,7 @@ private:
     SmallVector<Value> values; ///< All that live in it.
   };
 
+  bool isReadAfter(Value value, Operation *op) const;
   /// Position in the block of the last op that reads a value of `entry`; -1 for none.
   int64_t getLastRead(const Entry &entry) const;
   void place(moe::PackOp pack);
@@ -67,6 +69,7 @@ private:
   SmallVector<Entry> entries;
   llvm::DenseMap<Value, View> views;
   llvm::DenseMap<Value, Place> places;
+  llvm::DenseSet<Value> placedGroups;
 };
 
 } // namespace mlir::plateau

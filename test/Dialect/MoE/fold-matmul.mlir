@@ -44,3 +44,18 @@ func.func @read_again(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>, %x: tensor<8x6xf
   %t = arith.addf %x, %d : tensor<8x6xf32>
   return %s, %e, %t : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
 }
+
+// The sum's other operand is computed after the product: folded, the product would have to wait for it, and its operands with it.
+// CHECK-LABEL: func.func @later(
+// CHECK: linalg.matmul
+// CHECK: math.exp
+// CHECK: arith.addf
+func.func @later(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>, %x: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x6xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x6xf32>) -> tensor<8x6xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x6xf32>) outs(%init : tensor<8x6xf32>) -> tensor<8x6xf32>
+  %e = math.exp %x : tensor<8x6xf32>
+  %s = arith.addf %c, %e : tensor<8x6xf32>
+  return %s : tensor<8x6xf32>
+}

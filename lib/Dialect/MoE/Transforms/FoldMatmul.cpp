@@ -39,7 +39,8 @@ struct FoldRounding : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// a + matmul on zeros -> matmul onto a, when this sum is the last to read a.
+/// a + matmul on zeros -> matmul onto a, where the matmul stands, when a is there already and this sum alone reads it.
+/// (Moved to the sum instead, the matmul would keep its operands alive until then.)
 struct FoldSum : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -48,9 +49,10 @@ struct FoldSum : OpRewritePattern<arith::AddFOp> {
       auto matmul = op->getOperand(index).getDefiningOp<linalg::MatmulOp>();
       Value sum = op->getOperand(1 - index);
       if (!matmul || !matmul->hasOneUse() || !isOnZeros(matmul) || !sum.hasOneUse() || !sum.getDefiningOp() ||
-          matmul->getBlock() != op->getBlock() || sum.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+          sum.getParentBlock() != matmul->getBlock() || !sum.getDefiningOp()->isBeforeInBlock(matmul) ||
+          sum.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
         continue;
-      rewriter.setInsertionPoint(op);
+      rewriter.setInsertionPoint(matmul);
       auto onto = linalg::MatmulOp::create(rewriter, matmul.getLoc(), TypeRange{op.getType()}, matmul.getInputs(),
                                            ValueRange{sum});
       onto.setIndexingMapsAttr(matmul.getIndexingMapsAttr());

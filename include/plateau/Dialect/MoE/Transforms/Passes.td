@@ -75,7 +75,8 @@ def MoEFoldMatmul : Pass<"moe-fold-matmul"> {
     every product in f32 and rounds or adds once, so neither changes a bit of what the two ops computed.
 
     **Ensures** one f32 tensor of the product's size less is live at each fold.
-    **Does not** fold a sum onto a value that is read again later, which would need a copy of it.
+    **Does not** fold a sum onto a value that is read again, which would need a copy of it, nor onto one that is computed after
+    the matmul, which would keep the matmul's operands alive until then.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
