@@ -55,4 +55,4 @@ def test_a_suite_without_results_fails(tmp_path, text):
 def test_an_error_is_a_failure(tmp_path):
     code, lines = merge(tmp_path, pytest=PYTEST)
     assert (code, lines[-1]) == (1, "0 passed, 1 failed")
-    assert "FAILED pytest: t.x fixture broke" in lines
+    assert "FAILED pytest: t.x fixture broke at line 3" in lines
