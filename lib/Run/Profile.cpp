@@ -106,8 +106,10 @@ llvm::Error run::writeGemmShapes(llvm::StringRef path, const RankSpans &spans) {
   return writeText(path, [&](llvm::raw_ostream &os) {
     os << "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n";
     for (const auto &[shape, use] : order) {
-      for (int64_t number : shape)
-        os << number << " ";
+      for (auto [index, number] : llvm::enumerate(shape)) {
+        bool isType = index == 3 || index == 4;
+        os << (!isType ? std::to_string(number) : number == PLR_BF16 ? "bf16" : "f32") << " ";
+      }
       os << use.count << " " << use.nanoseconds << "\n";
     }
   });

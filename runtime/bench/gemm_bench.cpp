@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 // The runtime's products against a bare loop of the same oneDNN primitive, one thread each, on the same memory.
 //
-// A shape is a line "transpose_a transpose_b accumulate type result_type m n k" (types f32 or bf16), as a span of
-// plr_gemm tells it.
+// A shape is a line "transpose_a transpose_b accumulate type result_type m n k" (types f32 or bf16), as
+// plateau-run --gemm-shapes writes it; the count and the nanoseconds that it adds are not read.
 //===----------------------------------------------------------------------===//
 
 #include "host/threads.h"
@@ -197,7 +197,7 @@ static void print(const Shape &s, const Result &r, bool json) {
 /// Throws with the line's number when the line is no shape.
 static Shape parseShape(const std::string &line, int number) {
   Shape shape = {};
-  std::string type, resultType, rest;
+  std::string type, resultType, count, nanoseconds, rest;
   std::istringstream stream(line);
   stream >> shape.transposeA >> shape.transposeB >> shape.accumulate >> type >> resultType >> shape.m >> shape.n >>
       shape.k;
@@ -205,9 +205,12 @@ static Shape parseShape(const std::string &line, int number) {
   auto isType = [](const std::string &name) { return name == "f32" || name == "bf16"; };
   constexpr int64_t most = int64_t(1) << 24;
   auto isSize = [](int64_t value) { return value > 0 && value <= most; };
-  if (!stream || stream >> rest || !isFlag(shape.transposeA) || !isFlag(shape.transposeB) ||
-      !isFlag(shape.accumulate) || !isType(type) || !isType(resultType) || !isSize(shape.m) || !isSize(shape.n) ||
-      !isSize(shape.k))
+  auto isNumber = [](const std::string &text) { return text.find_first_not_of("0123456789") == std::string::npos; };
+  bool isComplete = bool(stream);
+  stream >> count >> nanoseconds >> rest;
+  if (!isComplete || !isNumber(count) || !isNumber(nanoseconds) || !rest.empty() || !isFlag(shape.transposeA) ||
+      !isFlag(shape.transposeB) || !isFlag(shape.accumulate) || !isType(type) || !isType(resultType) ||
+      !isSize(shape.m) || !isSize(shape.n) || !isSize(shape.k))
     throw std::runtime_error("line " + std::to_string(number) + ": '" + line +
                              "' is no shape: expected transpose_a transpose_b accumulate (0 or 1), type result_type "
                              "(f32 or bf16), m n k (1 ... " +

@@ -23,7 +23,7 @@ using RankSpans = std::vector<std::vector<plr_span>>;
 llvm::Error writeChromeTrace(llvm::StringRef path, const RankSpans &spans);
 
 /// Writes a line for each shape of matrix product, most time first: transpose_a transpose_b accumulate type result_type
-/// m n k count nanoseconds.
+/// m n k count nanoseconds (types f32 or bf16): what plateau-gemm-bench reads.
 llvm::Error writeGemmShapes(llvm::StringRef path, const RankSpans &spans);
 
 /// Prints the share of matrix products in `seconds` of steps, and the rates of matrix products and attention.
