@@ -194,26 +194,37 @@ static void print(const Shape &s, const Result &r, bool json) {
   std::fflush(stdout);
 }
 
+/// By name, or by number as in a trace; -1 for neither.
+static plr_type parseType(const std::string &text) {
+  if (text == "f32" || text == std::to_string(PLR_F32))
+    return PLR_F32;
+  return text == "bf16" || text == std::to_string(PLR_BF16) ? PLR_BF16 : -1;
+}
+
 /// Throws with the line's number when the line is no shape.
 static Shape parseShape(const std::string &line, int number) {
   Shape shape = {};
-  std::string type, resultType, rest;
+  std::string type, resultType;
   std::istringstream stream(line);
   stream >> shape.transposeA >> shape.transposeB >> shape.accumulate >> type >> resultType >> shape.m >> shape.n >>
       shape.k;
+  shape.type = parseType(type);
+  shape.resultType = parseType(resultType);
+  bool isWhole = static_cast<bool>(stream);
+  if (isWhole &&
+      !(stream >> std::ws).eof()) { // What plateau-run writes goes on with the use that was made of the shape.
+    int64_t count = 0, nanoseconds = 0;
+    isWhole = (stream >> count >> nanoseconds) && (stream >> std::ws).eof();
+  }
   auto isFlag = [](int32_t value) { return value == 0 || value == 1; };
-  auto isType = [](const std::string &name) { return name == "f32" || name == "bf16"; };
   constexpr int64_t most = int64_t(1) << 24;
   auto isSize = [](int64_t value) { return value > 0 && value <= most; };
-  if (!stream || stream >> rest || !isFlag(shape.transposeA) || !isFlag(shape.transposeB) ||
-      !isFlag(shape.accumulate) || !isType(type) || !isType(resultType) || !isSize(shape.m) || !isSize(shape.n) ||
-      !isSize(shape.k))
+  if (!isWhole || !isFlag(shape.transposeA) || !isFlag(shape.transposeB) || !isFlag(shape.accumulate) ||
+      shape.type < 0 || shape.resultType < 0 || !isSize(shape.m) || !isSize(shape.n) || !isSize(shape.k))
     throw std::runtime_error("line " + std::to_string(number) + ": '" + line +
                              "' is no shape: expected transpose_a transpose_b accumulate (0 or 1), type result_type "
                              "(f32 or bf16), m n k (1 ... " +
-                             std::to_string(most) + ")");
-  shape.type = type == "bf16" ? PLR_BF16 : PLR_F32;
-  shape.resultType = resultType == "bf16" ? PLR_BF16 : PLR_F32;
+                             std::to_string(most) + "), and no more than a count and nanoseconds behind them");
   return shape;
 }
 
@@ -239,7 +250,8 @@ static const char *const usage =
     "usage: plateau-gemm-bench [--json] [--pairs N] [--milliseconds T] [FILE]\n"
     "Times plr_gemm and the bare oneDNN primitive in N alternating pairs (9, or more), about T ms (30) a side, for "
     "each\n"
-    "line of FILE or standard input: transpose_a transpose_b accumulate type result_type m n k.\n";
+    "line of FILE or standard input: transpose_a transpose_b accumulate type result_type m n k, or what\n"
+    "plateau-run --gemm-shapes writes.\n";
 
 /// False when the command line is bad.
 static bool parseOptions(int argc, char **argv, Options &options) {
