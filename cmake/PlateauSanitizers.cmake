@@ -3,7 +3,11 @@ set(PLATEAU_SANITIZER "none" CACHE STRING "none, address (with undefined) or thr
 set_property(CACHE PLATEAU_SANITIZER PROPERTY STRINGS none address thread)
 if(PLATEAU_SANITIZER STREQUAL "address")
   # -fno-sanitize=vptr: the type information it wants is hidden inside the LLVM and MLIR shared libraries.
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr,function -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # GCC has no check of that name and refuses the option.
+  foreach(language C CXX)
+    add_compile_options($<$<COMPILE_LANG_AND_ID:${language},Clang>:-fno-sanitize=function>)
+  endforeach()
   add_link_options(-fsanitize=address,undefined)
 elseif(PLATEAU_SANITIZER STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)

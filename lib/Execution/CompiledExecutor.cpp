@@ -120,13 +120,15 @@ private:
 
   llvm::Error fail(int rank);
   /// Memory for an argument or result, zeroed.
-  llvm::Expected<void *> allocate(int rank, int64_t bytes, std::optional<Role> role, const char *name);
+  void createTags();
+  llvm::Expected<void *> allocate(int rank, int64_t bytes, const plr_tag &tag);
 
   CompiledOptions options;
   std::unique_ptr<ExecutionEngine> engine;
   void (*entry)(plr_context *, void **) = nullptr;
-  /// One tag for each component, for arguments and results.
-  plr_tag tags[PLR_COMPONENTS] = {};
+  /// One for each argument, then for each result: "argument first_moment", or "argument #3" of one without a role.
+  std::vector<std::string> names;
+  std::vector<plr_tag> tags;
   std::vector<Context> contexts; ///< Released before the tags, last.
   std::vector<std::vector<void *>> buffers;
 };
@@ -181,10 +183,22 @@ llvm::Error Executor::fail(int rank) {
   return llvm::createStringError("%s", message);
 }
 
-llvm::Expected<void *> Executor::allocate(int rank, int64_t bytes, std::optional<Role> role, const char *name) {
-  plr_component component = getComponent(role);
-  plr_tag &tag = tags[component];
-  tag = {name, -1, component, PLR_FORWARD};
+void Executor::createTags() {
+  unsigned arguments = function.getNumArguments(), all = arguments + function.getNumResults();
+  names.reserve(all); // The tags point into the strings.
+  for (unsigned i = 0; i < all; ++i) {
+    bool isArgument = i < arguments;
+    unsigned index = isArgument ? i : i - arguments;
+    auto role = isArgument ? function.getArgAttrOfType<RoleAttr>(index, "moe.role")
+                           : function.getResultAttrOfType<RoleAttr>(index, "moe.role");
+    std::string name = role ? stringifyRole(role.getValue()).str() : "#" + std::to_string(index);
+    names.push_back((isArgument ? "argument " : "result ") + name);
+    plr_component component = getComponent(role ? std::optional(role.getValue()) : std::nullopt);
+    tags.push_back({names.back().c_str(), -1, component, PLR_FORWARD});
+  }
+}
+
+llvm::Expected<void *> Executor::allocate(int rank, int64_t bytes, const plr_tag &tag) {
   void *memory = plr_allocate(contexts[rank].get(), PLR_DEVICE, bytes, &tag);
   if (!memory)
     return fail(rank);
@@ -193,6 +207,7 @@ llvm::Expected<void *> Executor::allocate(int rank, int64_t bytes, std::optional
 }
 
 llvm::Error Executor::createContexts() {
+  createTags();
   for (int rank = 0; rank < ranks; ++rank) {
     plr_config config = {};
     config.abi_version = PLR_ABI_VERSION;
@@ -209,12 +224,10 @@ llvm::Error Executor::createContexts() {
       return llvm::createStringError("%s", message);
     contexts.emplace_back(context);
 
-    auto getRole = [](RoleAttr role) { return role ? std::optional(role.getValue()) : std::nullopt; };
     std::vector<void *> &pointers = buffers.emplace_back();
     std::vector<void *> donated(function.getNumResults());
     for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-      auto memory = allocate(rank, getArgumentBytes(index),
-                             getRole(function.getArgAttrOfType<RoleAttr>(index, "moe.role")), "argument");
+      auto memory = allocate(rank, getArgumentBytes(index), tags[index]);
       if (!memory)
         return memory.takeError();
       pointers.push_back(*memory);
@@ -226,8 +239,7 @@ llvm::Error Executor::createContexts() {
         pointers.push_back(donated[index]);
         continue;
       }
-      auto memory = allocate(rank, getResultBytes(index),
-                             getRole(function.getResultAttrOfType<RoleAttr>(index, "moe.role")), "result");
+      auto memory = allocate(rank, getResultBytes(index), tags[function.getNumArguments() + index]);
       if (!memory)
         return memory.takeError();
       pointers.push_back(*memory);

@@ -82,6 +82,8 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       addChoice<WorkingType>(app, "--dtype", line.loss.workingType, "Type of parameters and activations",
                              {{"f32", WorkingType::F32}, {"bf16", WorkingType::BF16}}),
       app.add_option("-o,--output", line.output, "File to write; - is the standard output")->type_name("FILE")};
+  for (CLI::Option *option : required)
+    option->group("Required without --count");
   CLI::Option *optional[] = {
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
@@ -172,6 +174,9 @@ int mlir::plateau::importer::importMain(int argc, char **argv) {
   app.add_flag("--count", line.count, "Print the numbers of parameters, and make no program");
   app.add_flag("--json", line.json, "With --count: print one JSON object");
   addProgramOptions(app, line);
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return std::string("plateau-import: error: ") + error.what() + "\nRun with --help for more information.\n";
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

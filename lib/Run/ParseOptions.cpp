@@ -74,9 +74,11 @@ private:
 
 void Parser::declareRun() {
   app.add_option("input", line.run.input, "Module with the step, as text or bytecode; - for the standard input")
+      ->type_name("FILE")
       ->required();
   app.add_option("--ranks", line.run.ranks, "Number of ranks; must be that of the module")
-      ->check(CLI::Range(1, 1 << 20));
+      ->type_name("INT")
+      ->check(CLI::Range(1, 1 << 20).description(""));
   auto setSeed = [this](const std::string &text) {
     if (llvm::StringRef(text).getAsInteger(10, line.run.seed))
       throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64-1");
@@ -85,7 +87,8 @@ void Parser::declareRun() {
       ->type_name("INT");
   app.add_flag("--interpret", interpret, "Run by the reference interpreter in float64");
   app.add_flag("--exact", exact, "Run by the interpreter with floats as integers modulo 2^61-1, and print digests");
-  app.add_flag("--strict", line.run.strict, "A request that is not honoured is an error");
+  app.add_flag("--strict", line.run.strict,
+               "Fail when less memory than asked for can be had, instead of telling and going on");
   auto setGemm = [this](const std::string &kind) {
     if (kind != "onednn" && kind != "reference")
       throw CLI::ValidationError("--gemm", "'" + kind + "' is neither onednn nor reference");
@@ -103,12 +106,16 @@ void Parser::declareRun() {
       app.add_flag("--dynamic", dynamic, "Memory from a pool, freed after last use (what this version always does)"),
       app.add_flag("--poison", line.run.poison, "Fill memory with NaN when it is handed out and when it is released"),
   };
+  for (CLI::Option *option : compiledOptions)
+    option->group("Compiled code");
 }
 
 void Parser::declareTraining() {
   TrainingOptions &training = line.training;
   requiredOptions = {
-      app.add_option("--steps", training.steps, "Number of steps")->check(CLI::Range(int64_t(0), int64_t(INT32_MAX))),
+      app.add_option("--steps", training.steps, "Number of steps")
+          ->type_name("INT")
+          ->check(CLI::Range(int64_t(0), int64_t(INT32_MAX)).description("")),
       app.add_option("--data", training.data, "Flat file of little-endian 32-bit token ids")->type_name("FILE"),
       addLearningRate(),
   };
@@ -121,33 +128,48 @@ void Parser::declareTraining() {
   trainingOptions = {
       app.add_option("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote")
           ->type_name("FILE"),
-      app.add_option("--save", training.save,
-                     "Write parameters and optimizer state as safetensors after the last step"),
+      app.add_option("--save", training.save, "Write parameters and optimizer state as safetensors after the last step")
+          ->type_name("FILE"),
       app.add_option("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors")
           ->type_name("FILE"),
       app.add_option("--first-step", training.firstStep,
                      "Number of the first step in the data, from 1 (default: where the "
                      "--init file stopped)")
-          ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX))),
+          ->type_name("INT")
+          ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description("")),
       app.add_option("--document-end", training.documentEnd, "Token id that ends a document")
-          ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX))),
+          ->type_name("INT")
+          ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX)).description("")),
       app.add_flag("--json", training.json, "Print one JSON object a step"),
   };
+  for (CLI::Option *option : requiredOptions)
+    option->group("Training (required)");
+  for (CLI::Option *option : trainingOptions)
+    option->group("Training");
+  for (CLI::Option *option : traced)
+    option->group("Training by compiled code");
   trainingOptions.insert(trainingOptions.end(), traced.begin(), traced.end());
   trainingOptions.insert(trainingOptions.end(), requiredOptions.begin(), requiredOptions.end());
   compiledOptions.insert(compiledOptions.end(), traced.begin(), traced.end());
 }
 
 void Parser::declareEntry() {
-  entryOption = app.add_option("--entry", entry.name, "Run this function on drawn arguments and print its results");
+  entryOption = app.add_option("--entry", entry.name, "Run this function on drawn arguments and print its results")
+                    ->type_name("NAME")
+                    ->group("One function");
   entryOptions = {
       app.add_option("--compare", entry.tolerance,
-                     "Fail when compiled code and interpreter differ by more than this, relative to the largest value")
-          ->check(CLI::NonNegativeNumber),
+                     "Fail when compiled code, on poisoned memory, and interpreter differ by more than this, relative "
+                     "to the largest value")
+          ->type_name("FLOAT")
+          ->check(CLI::NonNegativeNumber.description("")),
       app.add_option("--repeat", entry.repeat,
                      "Number of runs, which must give the same bits (default 1; 3 with --compare)")
-          ->check(CLI::Range(1, 1 << 20)),
+          ->type_name("INT")
+          ->check(CLI::Range(1, 1 << 20).description("")),
   };
+  for (CLI::Option *option : entryOptions)
+    option->group("One function");
 }
 
 void Parser::check() {

@@ -138,7 +138,9 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
   bool complete = false;
   for (const SafetensorsEntry &entry : file->getEntries()) {
     if (!allNames.contains(entry.name))
-      return makeError("{0}: tensor '{1}' is none of the step's", path, entry.name);
+      return makeError(
+          "{0}: tensor '{1}' is none of the step's; what --save wrote fits a step of the same model and dtype", path,
+          entry.name);
     complete |= !parameterNames.contains(entry.name);
   }
 

@@ -36,6 +36,24 @@ func.func @never_computed() -> tensor<4xf32> {
 
 // -----
 
+func.func @sum_onto_nothing(%a: tensor<4x3xf32>, %b: tensor<3x2xf32>) -> tensor<4x2xf32> {
+  %empty = tensor.empty() : tensor<4x2xf32>
+  // expected-error @below {{reads operand #2, which is never computed (a tensor.empty?)}}
+  %c = linalg.matmul ins(%a, %b : tensor<4x3xf32>, tensor<3x2xf32>) outs(%empty : tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %c : tensor<4x2xf32>
+}
+
+// -----
+
+func.func @normed_nothing(%w: tensor<4xf32>) -> tensor<2x4xf32> {
+  %empty = tensor.empty() : tensor<2x4xf32>
+  // expected-error @below {{reads operand #0, which is never computed (a tensor.empty?)}}
+  %y, %inverse = moe.rms_norm %empty, %w epsilon(1.0e-06) : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
 #row = affine_map<(d0, d1) -> (d0)>
 #all = affine_map<(d0, d1) -> (d0, d1)>
 func.func @broadcast(%x: tensor<4xf32>) -> tensor<4x4xf32> {

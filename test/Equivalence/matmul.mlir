@@ -7,6 +7,7 @@
 // RUN: plateau-run %s --entry accumulate --compare 1e-5
 // RUN: plateau-run %s --entry accumulate --compare 1e-5 --gemm reference
 // RUN: plateau-run %s --entry empty --compare 0
+// RUN: plateau-run %s --entry zeros --compare 0
 
 #an = affine_map<(d0, d1, d2) -> (d0, d2)>
 #at = affine_map<(d0, d1, d2) -> (d2, d0)>
@@ -60,4 +61,13 @@ func.func @empty(%a: tensor<0x6xf32>, %b: tensor<6x7xf32>, %l: tensor<5x0xf32>, 
   %0 = linalg.matmul ins(%a, %b : tensor<0x6xf32>, tensor<6x7xf32>) outs(%i0 : tensor<0x7xf32>) -> tensor<0x7xf32>
   %1 = linalg.matmul ins(%l, %r : tensor<5x0xf32>, tensor<0x7xf32>) outs(%i1 : tensor<5x7xf32>) -> tensor<5x7xf32>
   return %0, %1 : tensor<0x7xf32>, tensor<5x7xf32>
+}
+
+// Zeros as a factor, not only as what the product is summed onto.
+func.func @zeros(%b: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x3xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x3xf32>) -> tensor<3x3xf32>
+  %0 = linalg.matmul ins(%init, %b : tensor<3x3xf32>, tensor<3x3xf32>) outs(%init : tensor<3x3xf32>) -> tensor<3x3xf32>
+  return %0 : tensor<3x3xf32>
 }

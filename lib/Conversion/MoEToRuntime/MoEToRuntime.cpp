@@ -34,6 +34,7 @@ public:
 
 private:
   LogicalResult lower(Operation *op);
+  LogicalResult checkComputed(Operation *op);
   LogicalResult lowerMatmul(linalg::MatmulOp op);
   LogicalResult lowerGeneric(linalg::GenericOp op);
   LogicalResult lowerConstant(Operation *op);
@@ -240,7 +241,10 @@ LogicalResult FunctionLowering::lowerConstant(Operation *op) {
 
 LogicalResult FunctionLowering::lowerFill(linalg::FillOp op) {
   bool isZero = matchPattern(op.getInputs()[0], m_AnyZeroFloat());
-  if (isZero && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<linalg::MatmulOp>(user); }))
+  if (isZero && llvm::all_of(op->getUses(), [](OpOperand &use) {
+        auto product = dyn_cast<linalg::MatmulOp>(use.getOwner());
+        return product && product.isDpsInit(&use);
+      }))
     return success(); // The product overwrites its result.
   if (!isZero)
     return op.emitOpError("is lowered only for zeros");
@@ -323,8 +327,26 @@ LogicalResult FunctionLowering::lowerReturn(func::ReturnOp op) {
   return success();
 }
 
+/// Refuses an op that reads a tensor without a buffer. Results to be overwritten and zeros to be packed have none.
+LogicalResult FunctionLowering::checkComputed(Operation *op) {
+  auto isRead = [&](OpOperand &operand) {
+    if (auto product = dyn_cast<linalg::MatmulOp>(op))
+      return !product.isDpsInit(&operand) || !isOnZeros(product);
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+      return !structured.isDpsInit(&operand);
+    return !isa<PackOp>(op) || operand.getOperandNumber() == 0;
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<RankedTensorType>(operand.get().getType()) && isRead(operand) && !buffers.isBound(operand.get()))
+      return op->emitOpError() << "reads operand #" << operand.getOperandNumber()
+                               << ", which is never computed (a tensor.empty?)";
+  return success();
+}
+
 LogicalResult FunctionLowering::lower(Operation *op) {
   loc = op->getLoc();
+  if (!isa<func::ReturnOp>(op) && failed(checkComputed(op)))
+    return failure();
   auto out = [&](Value result) { return allocate(op, result); };
   auto f32 = [&](const APFloat &value) { return calls.f32(loc, value.convertToFloat()); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)

@@ -223,7 +223,8 @@ TEST_F(TrainingTest, RefusesStatesOfAnotherStep) {
   };
   SafetensorsEntry table{"model.embed_tokens.weight", "F32", {5, 2}}, norm{"norm", "F32", {3}};
   EXPECT_EQ(refuse({table}), "has no tensor 'norm'");
-  EXPECT_EQ(refuse({table, norm, {"other", "F32", {}}}), "tensor 'other' is none of the step's");
+  EXPECT_EQ(refuse({table, norm, {"other", "F32", {}}}),
+            "tensor 'other' is none of the step's; what --save wrote fits a step of the same model and dtype");
   EXPECT_EQ(refuse({table, {"norm", "F32", {1, 3}}}), "tensor 'norm' has the shape [1, 3]; the step wants [3]");
   EXPECT_EQ(refuse({table, {"norm", "BF16", {3}}}), "tensor 'norm' is BF16; the step wants F32");
   EXPECT_EQ(refuse({table, norm, {"step", "I64", {}}}),
