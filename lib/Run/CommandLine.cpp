@@ -68,6 +68,20 @@ static LogicalResult printNamed(Diagnostic &diagnostic, llvm::StringRef path) {
   return success();
 }
 
+/// Text printed without its locations has lost what its memory belongs to: said, since the table of peaks looks as
+/// usual.
+static void noteLostScopes(func::FuncOp function, llvm::StringRef path) {
+  bool hasScope = function
+                      .walk([](Operation *op) {
+                        return moe::getScope(op->getLoc()) ? WalkResult::interrupt() : WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  if (!hasScope)
+    llvm::errs() << "plateau-run: note: " << path
+                 << ": no op has a #moe.scope in its location, so memory is counted by kind of op and all of it as "
+                    "forward; print modules with --mlir-print-debuginfo\n";
+}
+
 static int runTraining(ModuleOp module, RunOptions options, const TrainingOptions &training) {
   FailureOr<func::FuncOp> function = findStep(module);
   if (failed(function))
@@ -86,6 +100,7 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
   if (!executor)
     return fail(executor.takeError());
 
+  noteLostScopes(*function, options.input);
   InterruptScope interrupts(*executor->step);
   using Style = StepReporter::Style;
   Style style = training.json                                  ? Style::JSON

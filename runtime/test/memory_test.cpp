@@ -136,7 +136,7 @@ TEST(Memory, AShortageNamesNumbersAndHolders) {
             "576 bytes of moe.nll (vocabulary, forward); "
             "512 bytes of linalg.matmul q_proj (layer 3, attention, forward); "
             "448 bytes of linalg.matmul q_proj (layer 3, attention, forward). "
-            "Raise the limit or give each step fewer tokens");
+            "Raise the limit, give each step fewer tokens, or checkpoint its layers");
   // What was live is still told.
   plr_space_report report = {};
   EXPECT_EQ(plr_memory_report(rank, PLR_DEVICE, &report), PLR_OUT_OF_MEMORY);

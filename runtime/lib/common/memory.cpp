@@ -24,7 +24,7 @@ void *plateau::rt::allocate(plr_context &context, plr_space space, int64_t bytes
   if (!pointer) {
     context.fail(PLR_OUT_OF_MEMORY, std::string(call) + ": out of " + getSpaceName(space) + " memory for " +
                                         describe(tag) + ": " + memory.describeShortage(bytes) +
-                                        ". Raise the limit or give each step fewer tokens");
+                                        ". Raise the limit, give each step fewer tokens, or checkpoint its layers");
     return nullptr;
   }
   if (context.config.poison && bytes > 0)
