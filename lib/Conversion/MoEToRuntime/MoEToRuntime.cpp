@@ -23,7 +23,8 @@ using namespace mlir::plateau;
 using namespace mlir::plateau::moe;
 
 namespace {
-/// Lowers one function. Ops are visited in order; each becomes its call, then buffers that nothing reads any more go back.
+/// Lowers one function. Ops are visited in order; each becomes its call, then buffers that nothing reads any more go
+/// back.
 class FunctionLowering {
 public:
   FunctionLowering(func::FuncOp function, ModuleOp module, KernelBuilder &kernels)
@@ -32,6 +33,8 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult checkTypes();
+  LogicalResult checkOperands(Operation *op);
   LogicalResult lower(Operation *op);
   LogicalResult lowerMatmul(linalg::MatmulOp op);
   LogicalResult lowerGeneric(linalg::GenericOp op);
@@ -56,9 +59,7 @@ private:
   /// Gives a result its buffer (its place in a group, or memory from the pool) and returns the pointer.
   Value allocate(Operation *op, Value result);
   Value allocateBytes(Operation *op, int64_t bytes, bool isWorkspace = false);
-  void release(Value memory) {
-    calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory});
-  }
+  void release(Value memory) { calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory}); }
   /// Lets `result` have the buffer of `operand`, or a copy of it when the operand is read again; returns the pointer.
   Value take(Operation *op, Value operand, Value result);
 
@@ -115,6 +116,15 @@ static int64_t getRows(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return ShapedType::getNumElements(type.getShape().drop_back());
 }
+
+/// Whether `use` is that of constant zeros by a moe.pack that stores them: it zeroes the place.
+static bool isKnownZeros(OpOperand &use) {
+  auto pack = dyn_cast<PackOp>(use.getOwner());
+  return pack && use.get() != pack.getInto() && matchPattern(use.get(), m_AnyZeroFloat());
+}
+
+/// A constant stands in the program, whose sections and relocations have 32 bits.
+static constexpr int64_t maxConstantBytes = int64_t(1) << 30;
 
 Value FunctionLowering::allocateBytes(Operation *op, int64_t bytes, bool isWorkspace) {
   return calls.call(loc, "plr_allocate", {calls.context, i32(PLR_DEVICE), i64(bytes), calls.tag(op, isWorkspace)},
@@ -219,10 +229,12 @@ LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
 LogicalResult FunctionLowering::lowerConstant(Operation *op) {
   Value result = op->getResult(0);
   DenseElementsAttr values;
-  if (!matchPattern(op, m_Constant(&values)))
+  if (!matchPattern(op, m_Constant(&values))) {
+    if (isa<TensorType>(result.getType()))
+      return op->emitOpError("is lowered only for dense elements");
     return success(); // A scalar: read only by fills and kernels, which have it in themselves.
-  auto isStoredElsewhere = [&](Operation *user) { return isa<PackOp>(user); };
-  if (values.isSplat() && matchPattern(result, m_AnyZeroFloat()) && llvm::all_of(op->getUsers(), isStoredElsewhere))
+  }
+  if (llvm::all_of(op->getUses(), isKnownZeros))
     return success(); // lowerPack zeroes the place.
   Value memory = allocate(op, result);
   SmallVector<Value> arguments = onLane(op);
@@ -232,6 +244,8 @@ LogicalResult FunctionLowering::lowerConstant(Operation *op) {
     calls.call(loc, "plr_zero", arguments);
     return success();
   }
+  if (bytes > maxConstantBytes)
+    return op->emitOpError() << "has " << bytes << " bytes: constants of more than 2^30 bytes are not lowered";
   if (values.isSplat())
     values = DenseElementsAttr::get(values.getType(), SmallVector<Attribute>(values.getValues<Attribute>()));
   arguments.append({memory, calls.data(loc, values), i64(bytes)});
@@ -241,7 +255,11 @@ LogicalResult FunctionLowering::lowerConstant(Operation *op) {
 
 LogicalResult FunctionLowering::lowerFill(linalg::FillOp op) {
   bool isZero = matchPattern(op.getInputs()[0], m_AnyZeroFloat());
-  if (isZero && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<linalg::MatmulOp>(user); }))
+  auto isOverwritten = [](OpOperand &use) {
+    auto matmul = dyn_cast<linalg::MatmulOp>(use.getOwner());
+    return matmul && matmul.isDpsInit(&use);
+  };
+  if (isZero && llvm::all_of(op->getUses(), isOverwritten))
     return success(); // The product overwrites its result.
   if (!isZero)
     return op.emitOpError("is lowered only for zeros");
@@ -402,7 +420,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       })
       .Case<LogSoftmaxOp>([&](LogSoftmaxOp o) {
         Value result = out(o.getResult());
-        emit(op, "plr_log_softmax", {i64(dim(o.getInput(), 0)), i64(dim(o.getInput(), 1)), pointer(o.getInput()), result});
+        emit(op, "plr_log_softmax",
+             {i64(dim(o.getInput(), 0)), i64(dim(o.getInput(), 1)), pointer(o.getInput()), result});
         return success();
       })
       .Case<LogSoftmaxGradOp>([&](LogSoftmaxGradOp o) {
@@ -415,15 +434,15 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       .Case<CountLabelsOp>([&](CountLabelsOp o) {
         Value result = out(o.getResult());
         emit(op, "plr_count_labels",
-             {i64(dim(o.getLabels(), 0)), i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLabels()), result});
+             {i64(dim(o.getLabels(), 0)), i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLabels()),
+              result});
         return success();
       })
       .Case<NLLOp>([&](NLLOp o) {
         Value result = out(o.getResult());
         emit(op, "plr_nll",
-             {i64(dim(o.getLogProbs(), 0)), i64(dim(o.getLogProbs(), 1)),
-              i32(static_cast<int32_t>(o.getIgnoreIndex())), pointer(o.getLogProbs()), pointer(o.getLabels()),
-              pointer(o.getCount()), result});
+             {i64(dim(o.getLogProbs(), 0)), i64(dim(o.getLogProbs(), 1)), i32(static_cast<int32_t>(o.getIgnoreIndex())),
+              pointer(o.getLogProbs()), pointer(o.getLabels()), pointer(o.getCount()), result});
         return success();
       })
       .Case<NLLGradOp>([&](NLLGradOp o) {
@@ -437,7 +456,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
         Value norm = out(o.getNorm());
         SmallVector<int64_t> ranges = getRanges(o.getLayout(), /*hasDecay=*/false);
         emit(op, "plr_grad_norm",
-             {type(o.getGradients()), i64(ranges.size() / 2), calls.array(loc, ranges), pointer(o.getGradients()), norm});
+             {type(o.getGradients()), i64(ranges.size() / 2), calls.array(loc, ranges), pointer(o.getGradients()),
+              norm});
         return success();
       })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {
@@ -452,15 +472,51 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       });
 }
 
+/// Whether memory for a tensor of this type can be asked for: its size is known, and a number of 64 bits.
+static bool hasBytes(RankedTensorType type) {
+  return type && type.hasStaticShape() && type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() <= 64 &&
+         countElements(type.getShape());
+}
+
+LogicalResult FunctionLowering::checkTypes() {
+  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+    if (!hasBytes(dyn_cast<RankedTensorType>(type)))
+      return function.emitError() << "@" << function.getName() << " has " << type
+                                  << " in its signature: only static tensors of numbers, of at most 2^60 elements, are "
+                                     "lowered";
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (auto tensor = dyn_cast<TensorType>(type); tensor && !hasBytes(dyn_cast<RankedTensorType>(tensor)))
+        return op.emitOpError() << "has a result of type " << type
+                                << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
+  return success();
+}
+
+/// Every tensor that a call reads has its memory. Without it are tensor.empty, which an op may only overwrite, and
+/// zeros that are known where they are used.
+LogicalResult FunctionLowering::checkOperands(Operation *op) {
+  if (isa<func::ReturnOp, linalg::FillOp>(op))
+    return success(); // Reported there; overwritten.
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<TensorType>(operand.get().getType()) || buffers.isBound(operand.get()))
+      continue;
+    if (auto matmul = dyn_cast<linalg::MatmulOp>(op); matmul && matmul.isDpsInit(&operand) && isOnZeros(matmul))
+      continue;
+    if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.isDpsInit(&operand))
+      continue;
+    if (isKnownZeros(operand))
+      continue;
+    return op->emitOpError() << "reads operand #" << operand.getOperandNumber()
+                             << ", which is never computed (a tensor.empty?)";
+  }
+  return success();
+}
+
 LogicalResult FunctionLowering::run() {
   if (!function.getBody().hasOneBlock())
     return function.emitError() << "@" << function.getName() << " must have one block to be lowered";
-  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes())) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
-      return function.emitError() << "@" << function.getName() << " has " << type
-                                  << " in its signature: only static tensors are lowered";
-  }
+  if (failed(checkTypes()))
+    return failure();
   ModuleOp module = function->getParentOfType<ModuleOp>();
   builder.setInsertionPointToEnd(module.getBody());
   Type pointerType = calls.getPointerType();
@@ -487,7 +543,7 @@ LogicalResult FunctionLowering::run() {
     resultPointers.push_back(slot(function.getNumArguments() + result));
 
   for (Operation &op : function.getBody().front()) {
-    if (failed(lower(&op)))
+    if (failed(checkOperands(&op)) || failed(lower(&op)))
       return failure();
     loc = op.getLoc();
     for (unsigned buffer : buffers.releaseAfter(&op))
