@@ -14,6 +14,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 using namespace mlir;
@@ -152,6 +153,10 @@ llvm::Error Executor::compile() {
   if (failed(manager.run(*module)))
     return llvm::createStringError("function '@%s' cannot be lowered", function.getName().str().c_str());
 
+  // The function may have any name, also none and that of a function of the process.
+  constexpr StringRef entryName = "plateau_entry";
+  SymbolTable::setSymbolName(module->lookupSymbol(function.getNameAttr()), entryName);
+
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
@@ -170,7 +175,7 @@ llvm::Error Executor::compile() {
     return made.takeError();
   engine = std::move(*made);
   registerRuntimeSymbols(*engine);
-  auto address = engine->lookup(function.getName());
+  auto address = engine->lookup(entryName);
   if (!address)
     return address.takeError();
   entry = reinterpret_cast<void (*)(plr_context *, void **)>(*address);
@@ -254,11 +259,21 @@ llvm::Error Executor::run() {
     plr_synchronize(contexts[rank].get());
   };
   std::vector<std::thread> others;
-  for (int rank = 1; rank < ranks; ++rank)
-    others.emplace_back(runRank, rank);
-  runRank(0);
+  std::string refusal;
+  try {
+    for (int rank = 1; rank < ranks; ++rank)
+      others.emplace_back(runRank, rank);
+  } catch (const std::system_error &error) {
+    refusal = error.what();
+    interrupt(); // What has started ends.
+  }
+  if (refusal.empty())
+    runRank(0);
   for (std::thread &thread : others)
     thread.join();
+  if (!refusal.empty())
+    return llvm::createStringError("%d ranks need as many threads, and this machine gives %zu: %s", ranks,
+                                   others.size() + 1, refusal.c_str());
   for (int rank = 0; rank < ranks; ++rank)
     if (plr_context_error(contexts[rank].get(), nullptr) != PLR_OK)
       return fail(rank);

@@ -15,6 +15,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <csignal>
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -51,7 +52,7 @@ static CLI::Option *addNumber(CLI::App &app, const std::string &name, double &va
   std::string shown;
   llvm::raw_string_ostream(shown) << description << " (default: " << llvm::format("%g", value) << ")";
   auto read = [&value, name, allowed, isAllowed](const std::string &text) {
-    if (!llvm::to_float(text, value) || !isAllowed(value))
+    if (text.empty() || !llvm::to_float(text, value) || !isAllowed(value))
       throw CLI::ValidationError(name, "'" + text + "' is not " + allowed);
   };
   return app.add_option_function<std::string>(name, read, shown)->type_name("FLOAT");
@@ -93,13 +94,14 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       addNumber(app, "--weight-decay", optimizer.weightDecay, "Weight decay of AdamW", "a number >= 0",
                 [](double value) { return value >= 0 && std::isfinite(value); }),
       addNumber(app, "--clip-norm", optimizer.clipNorm, "Largest gradient norm; inf for no clipping",
-                "a number > 0, or inf", [](double value) { return value > 0; }),
+                "a number > 0 that fits f32, or inf",
+                [](double value) { return float(value) > 0 && std::isinf(float(value)) == std::isinf(value); }),
       addNumber(app, "--beta1", optimizer.beta1, "Decay of AdamW's first moment", "a number in [0, 1)",
                 [](double value) { return value >= 0 && value < 1; }),
       addNumber(app, "--beta2", optimizer.beta2, "Decay of AdamW's second moment", "a number in [0, 1)",
                 [](double value) { return value >= 0 && value < 1; }),
-      addNumber(app, "--epsilon", optimizer.epsilon, "AdamW's epsilon", "a number > 0",
-                [](double value) { return value > 0 && std::isfinite(value); })};
+      addNumber(app, "--epsilon", optimizer.epsilon, "AdamW's epsilon", "a number > 0 that fits f32",
+                [](double value) { return float(value) > 0 && std::isfinite(float(value)); })};
   std::vector<CLI::Option *> all(std::begin(required), std::end(required));
   all.insert(all.end(), std::begin(optional), std::end(optional));
   app.final_callback([&line, all, needed = std::size(required)] {
@@ -168,6 +170,7 @@ static llvm::Error run(const CommandLine &line) {
 }
 
 int mlir::plateau::importer::importMain(int argc, char **argv) {
+  std::signal(SIGPIPE, SIG_IGN); // A reader that has gone is an error of the write, told like any other.
   CommandLine line;
   CLI::App app("Writes the training step of a model, given its Hugging Face config.json, as MLIR.", "plateau-import");
   app.add_option("config", line.config, "The model's config.json")->required()->type_name("FILE");

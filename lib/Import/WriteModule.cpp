@@ -48,8 +48,11 @@ llvm::Error mlir::plateau::importer::writeModule(ModuleOp module, StringRef path
     return flush(llvm::outs(), standardOutput);
   }
   llvm::sys::fs::file_status status;
-  if (llvm::sys::fs::status(path, status))
+  std::error_code missing = llvm::sys::fs::status(path, status);
+  if (missing == std::errc::no_such_file_or_directory)
     return replaceFile(module, path, path);
+  if (missing)
+    return cannotWrite(path, missing.message());
   if (status.type() == llvm::sys::fs::file_type::regular_file) {
     // A link stays one: the file it leads to is replaced.
     llvm::SmallString<128> target;

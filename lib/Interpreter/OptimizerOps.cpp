@@ -100,6 +100,8 @@ static LogicalResult evaluateAdamW(AdamWOp op, RankCall &call) {
   auto gradients = call.read<double>(op.getGradients());
   double factor = call.read<double>(op.getFactor())[0], rate = call.read<double>(op.getLearningRate())[0];
   auto step = static_cast<double>(call.read<int64_t>(op.getStep())[0]);
+  if (step < 1)
+    return call.fail("the number of the update is " + Twine(int64_t(step)) + ", but the first is 1");
   double beta1 = op.getBeta1().convertToDouble(), beta2 = op.getBeta2().convertToDouble();
   double epsilon = op.getEpsilon().convertToDouble(), weightDecay = op.getWeightDecay().convertToDouble();
   double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);

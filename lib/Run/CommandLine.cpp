@@ -6,16 +6,18 @@
 #include "plateau/Run/CommandLine.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Run/Error.h"
+#include "plateau/Run/Files.h"
 #include "plateau/Run/Interrupt.h"
 #include "plateau/Run/ParseOptions.h"
 #include "plateau/Run/Profile.h"
 #include "plateau/Run/Training.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
+#include <csignal>
+#include <fcntl.h>
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -93,6 +95,10 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
     return fail(makeError("--ranks is {0}, but the moe.batch of {1} is for {2}", *options.ranks, options.input,
                           signature->batch.ranks));
   options.ranks = signature->batch.ranks;
+  // Gradients are not summed over ranks yet: each would train a model of its own.
+  if (*options.ranks > 1)
+    return fail(makeError("{0} is a step of {1} ranks: this version trains on one rank (plateau-import --ranks 1)",
+                          options.input, *options.ranks));
   auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
   if (!data)
     return fail(data.takeError());
@@ -109,14 +115,17 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
   StepReporter reporter(llvm::outs(), style, training.steps);
   auto summary = train(*executor, *signature, *data, options.seed, training, reporter, llvm::errs());
   reporter.clearBar();
-  llvm::outs().flush();
-  if (!summary)
+  if (!summary) {
+    llvm::consumeError(flush(llvm::outs())); // The failure that came first is the one to tell.
     return fail(summary.takeError());
+  }
   summary->peaks.print(training.json ? llvm::errs() : llvm::outs());
   if (summary->skipped > 0)
     (training.json ? llvm::errs() : llvm::outs())
         << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";
   if (auto error = writeTraces(*executor, training, *summary))
+    return fail(std::move(error));
+  if (auto error = flush(llvm::outs()))
     return fail(std::move(error));
   return 0;
 }
@@ -148,24 +157,24 @@ static int runFunction(ModuleOp module, RunOptions options, const EntryOptions &
   llvm::Error error = reference ? compareEntry(*executor, *reference, *arguments, *entry.tolerance,
                                                entry.repeat.value_or(3), llvm::outs())
                                 : runEntry(*executor, *arguments, entry.repeat.value_or(1), llvm::outs());
-  llvm::outs().flush();
+  error = llvm::joinErrors(std::move(error), flush(llvm::outs()));
   return error ? fail(std::move(error)) : 0;
 }
 
-int run::runMain(int argc, char **argv, DialectRegistry &registry) {
+static int runModule(int argc, char **argv, DialectRegistry &registry) {
   std::variant<CommandLine, int> parsed = parseCommandLine(argc, argv);
   if (int *code = std::get_if<int>(&parsed))
     return *code;
   const CommandLine &line = std::get<CommandLine>(parsed);
 
-  std::string problem;
-  auto file = openInputFile(line.run.input, &problem);
+  auto file =
+      line.run.input == "-" ? llvm::errorOrToExpected(llvm::MemoryBuffer::getSTDIN()) : readFile(line.run.input);
   if (!file)
-    return fail(makeError("{0}", problem));
+    return fail(makeError("cannot open input file '{0}': {1}", line.run.input, llvm::toString(file.takeError())));
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false); // A whole step is no help under a message with a location.
   auto sources = std::make_shared<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  sources->AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
   ScopedDiagnosticHandler named(&context,
                                 [&](Diagnostic &diagnostic) { return printNamed(diagnostic, line.run.input); });
@@ -173,4 +182,20 @@ int run::runMain(int argc, char **argv, DialectRegistry &registry) {
   if (!module)
     return fail();
   return line.entry ? runFunction(*module, line.run, *line.entry) : runTraining(*module, line.run, line.training);
+}
+
+/// A closed standard stream stays without use: no file that is opened later gets its number, and with it what is
+/// printed.
+static void occupyStandardStreams() {
+  for (int number = 0; number <= 2; ++number)
+    if (fcntl(number, F_GETFD) < 0) [[maybe_unused]]
+      int same = open("/dev/null", O_RDONLY); // The lowest number that is free.
+}
+
+int run::runMain(int argc, char **argv, DialectRegistry &registry) {
+  occupyStandardStreams();
+  std::signal(SIGPIPE, SIG_IGN); // A reader that has gone is an error of the write, told like any other.
+  int code = runModule(argc, argv, registry);
+  llvm::errs().clear_error(); // There is no place left to tell it.
+  return code;
 }

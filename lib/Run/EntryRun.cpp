@@ -6,6 +6,7 @@
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Run/Error.h"
+#include "plateau/Run/MemoryLimits.h"
 #include "plateau/Run/ParameterInit.h"
 #include "plateau/Run/StepSignature.h"
 #include "llvm/Support/Format.h"
@@ -20,11 +21,13 @@ static constexpr int64_t maxPrintedElements = 64;
 static llvm::Error checkType(Type type, llvm::StringRef what, unsigned index) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (tensor && tensor.hasStaticShape() &&
-      (tensor.getElementType().isF32() || tensor.getElementType().isBF16() || tensor.getElementType().isInteger(32)))
+      (tensor.getElementType().isF32() || tensor.getElementType().isBF16() || tensor.getElementType().isInteger(32)) &&
+      moe::countElements(tensor.getShape()))
     return llvm::Error::success();
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  return makeError("{0} {1} is {2}; only static tensors of f32, bf16 and i32 can be passed", what, index, text);
+  return makeError("{0} {1} is {2}; only static tensors of f32, bf16 and i32, of at most 2^60 elements, can be passed",
+                   what, index, text);
 }
 
 template <typename Number>
@@ -75,11 +78,35 @@ static llvm::Expected<Bytes> drawIntegers(func::FuncOp function, unsigned index,
   return toBytes<int32_t>(values);
 }
 
+/// Arguments and results can be held by this machine.
+static llvm::Error checkSignature(func::FuncOp function) {
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (auto error = checkType(type, "argument", index))
+      return error;
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    if (auto error = checkType(type, "result", index))
+      return error;
+  auto memory = readSystemMemory();
+  if (!memory) {
+    llvm::consumeError(memory.takeError());
+    return llvm::Error::success();
+  }
+  int64_t room = memory->getUsableBytes();
+  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    room -= tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
+    if (room < 0)
+      return makeError("arguments and results take more than the {0} bytes that this machine can give",
+                       memory->getUsableBytes());
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<Bytes>> run::drawArguments(func::FuncOp function, uint64_t seed) {
+  if (auto error = checkSignature(function))
+    return error;
   std::vector<Bytes> arguments;
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-    if (auto error = checkType(function.getArgumentTypes()[index], "argument", index))
-      return error;
     auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
     NumberStream stream(seed, "argument" + std::to_string(index));
     if (Attribute values = function.getArgAttr(index, "plateau.values")) {
@@ -109,9 +136,6 @@ llvm::Expected<std::vector<Bytes>> run::drawArguments(func::FuncOp function, uin
       arguments.push_back(toBytes<uint16_t>(rounded));
     }
   }
-  for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (auto error = checkType(function.getResultTypes()[index], "result", index))
-      return error;
   return arguments;
 }
 

@@ -5,11 +5,16 @@
 
 #include "plateau/Run/ParseOptions.h"
 #include "plateau/Run/MemoryLimits.h"
+#include "llvm/ADT/StringExtras.h"
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <map>
 
 using namespace mlir::plateau;
 using namespace mlir::plateau::run;
+
+/// Each rank is a thread of this process, and some more for its lanes.
+static constexpr int64_t maxRanks = 1024;
 
 namespace {
 /// Declares the options and checks what they say of each other.
@@ -53,13 +58,38 @@ private:
     return app.add_option_function<std::string>(name, set, help)->type_name("BYTES");
   }
 
-  CLI::Option *addLearningRate() {
-    auto set = [this](const double &value) {
-      if (!std::isfinite(value) || value < 0)
-        throw CLI::ValidationError("--lr", "the learning rate must be finite and at least 0");
-      line.training.learningRate = value;
+  /// A decimal integer in low..high. (CLI11 alone would take 010 for 8.)
+  template <typename Target>
+  CLI::Option *addInteger(const std::string &name, Target &target, int64_t low, int64_t high, const std::string &help) {
+    auto set = [&target, name, low, high](const std::string &text) {
+      int64_t value;
+      if (llvm::StringRef(text).getAsInteger(10, value) || value < low || value > high)
+        throw CLI::ValidationError(name, "'" + text + "' is no integer from " + std::to_string(low) + " to " +
+                                             std::to_string(high));
+      target = value;
     };
-    return app.add_option_function<double>("--lr", set, "Learning rate of every step");
+    return app.add_option_function<std::string>(name, set, help)->type_name("INT");
+  }
+
+  /// A number that is finite as f32 and at least 0.
+  template <typename Target>
+  CLI::Option *addNumber(const std::string &name, Target &target, const std::string &what, const std::string &help) {
+    auto set = [&target, name, what](const std::string &text) {
+      double value;
+      if (text.empty() || !llvm::to_float(text, value) || !std::isfinite(static_cast<float>(value)) || value < 0)
+        throw CLI::ValidationError(name, "'" + text + "': " + what + " must be finite in f32 and at least 0");
+      target = value;
+    };
+    return app.add_option_function<std::string>(name, set, help)->type_name("FLOAT");
+  }
+
+  CLI::Option *addFile(const std::string &name, std::string &target, const std::string &help) {
+    auto set = [&target, name](const std::string &text) {
+      if (text.empty())
+        throw CLI::ValidationError(name, "the name of the file is empty");
+      target = text;
+    };
+    return app.add_option_function<std::string>(name, set, help)->type_name("FILE");
   }
 
   CLI::App app{"Run a compiled training step on a file of token ids, or one function on drawn arguments (--entry).",
@@ -76,9 +106,7 @@ void Parser::declareRun() {
   app.add_option("input", line.run.input, "Module with the step, as text or bytecode; - for the standard input")
       ->type_name("FILE")
       ->required();
-  app.add_option("--ranks", line.run.ranks, "Number of ranks; must be that of the module")
-      ->type_name("INT")
-      ->check(CLI::Range(1, 1 << 20).description(""));
+  addInteger("--ranks", line.run.ranks, 1, maxRanks, "Number of ranks; must be that of the module");
   auto setSeed = [this](const std::string &text) {
     if (llvm::StringRef(text).getAsInteger(10, line.run.seed))
       throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64-1");
@@ -113,33 +141,22 @@ void Parser::declareRun() {
 void Parser::declareTraining() {
   TrainingOptions &training = line.training;
   requiredOptions = {
-      app.add_option("--steps", training.steps, "Number of steps")
-          ->type_name("INT")
-          ->check(CLI::Range(int64_t(0), int64_t(INT32_MAX)).description("")),
-      app.add_option("--data", training.data, "Flat file of little-endian 32-bit token ids")->type_name("FILE"),
-      addLearningRate(),
+      addInteger("--steps", training.steps, 0, INT32_MAX, "Number of steps"),
+      addFile("--data", training.data, "Flat file of little-endian 32-bit token ids"),
+      addNumber("--lr", training.learningRate, "the learning rate", "Learning rate of every step"),
   };
   std::vector<CLI::Option *> traced = {
-      app.add_option("--trace", training.trace, "Write a Chrome trace of the run")->type_name("FILE"),
-      app.add_option("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products")
-          ->type_name("FILE"),
+      addFile("--trace", training.trace, "Write a Chrome trace of the run"),
+      addFile("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products"),
       app.add_flag("--profile", training.profile, "Print where the time went"),
   };
   trainingOptions = {
-      app.add_option("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote")
-          ->type_name("FILE"),
-      app.add_option("--save", training.save, "Write parameters and optimizer state as safetensors after the last step")
-          ->type_name("FILE"),
-      app.add_option("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors")
-          ->type_name("FILE"),
-      app.add_option("--first-step", training.firstStep,
-                     "Number of the first step in the data, from 1 (default: where the "
-                     "--init file stopped)")
-          ->type_name("INT")
-          ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description("")),
-      app.add_option("--document-end", training.documentEnd, "Token id that ends a document")
-          ->type_name("INT")
-          ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX)).description("")),
+      addFile("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote"),
+      addFile("--save", training.save, "Write parameters and optimizer state as safetensors after the last step"),
+      addFile("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors"),
+      addInteger("--first-step", training.firstStep, 1, INT32_MAX,
+                 "Number of the first step in the data, from 1 (default: where the --init file stopped)"),
+      addInteger("--document-end", training.documentEnd, 0, UINT32_MAX, "Token id that ends a document"),
       app.add_flag("--json", training.json, "Print one JSON object a step"),
   };
   for (CLI::Option *option : requiredOptions)
@@ -158,15 +175,10 @@ void Parser::declareEntry() {
                     ->type_name("NAME")
                     ->group("One function");
   entryOptions = {
-      app.add_option("--compare", entry.tolerance,
-                     "Fail when compiled code, on poisoned memory, and interpreter differ by more than this, relative "
-                     "to the largest value")
-          ->type_name("FLOAT")
-          ->check(CLI::NonNegativeNumber.description("")),
-      app.add_option("--repeat", entry.repeat,
-                     "Number of runs, which must give the same bits (default 1; 3 with --compare)")
-          ->type_name("INT")
-          ->check(CLI::Range(1, 1 << 20).description("")),
+      addNumber("--compare", entry.tolerance, "the tolerance",
+                "Fail when compiled code and interpreter differ by more than this, relative to the largest value"),
+      addInteger("--repeat", entry.repeat, 1, 1 << 20,
+                 "Number of runs, which must give the same bits (default 1; 3 with --compare)"),
   };
   for (CLI::Option *option : entryOptions)
     option->group("One function");
@@ -200,6 +212,13 @@ void Parser::check() {
     throw CLI::ValidationError("--json", "an exact run has digests and no loss to print as JSON");
   if (line.training.steps == 0 && !line.training.saveGradients.empty())
     throw CLI::ValidationError("--save-gradients", "there are no gradients after 0 steps");
+  std::map<std::string, std::string> written;
+  for (auto [name, path] : {std::pair("--save", &line.training.save),
+                            {"--save-gradients", &line.training.saveGradients},
+                            {"--trace", &line.training.trace},
+                            {"--gemm-shapes", &line.training.gemmShapes}})
+    if (auto [other, isNew] = written.try_emplace(*path, name); !path->empty() && !isNew)
+      throw CLI::ValidationError(name, "writes to '" + *path + "', as does " + other->second);
   line.run.trace = line.training.profile || !line.training.trace.empty() || !line.training.gemmShapes.empty();
 }
 

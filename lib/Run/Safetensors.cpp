@@ -5,6 +5,7 @@
 
 #include "plateau/Run/Safetensors.h"
 #include "plateau/Run/Error.h"
+#include "plateau/Run/Files.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
@@ -191,9 +192,9 @@ static llvm::Error checkCover(llvm::StringRef path, llvm::ArrayRef<SafetensorsEn
 }
 
 llvm::Expected<SafetensorsReader> SafetensorsReader::open(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = readFile(path);
   if (!file)
-    return makeError("{0}: cannot be read: {1}", path, file.getError().message());
+    return makeError("{0}: cannot be read: {1}", path, llvm::toString(file.takeError()));
   llvm::StringRef bytes = (*file)->getBuffer();
   if (bytes.size() < 8)
     return makeError(
@@ -254,12 +255,15 @@ llvm::Expected<SafetensorsWriter> SafetensorsWriter::create(llvm::StringRef path
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize(llvm::alignTo(text.size(), 8), ' '); // So that the data are aligned.
 
+  auto target = getWritePath(path);
+  if (!target)
+    return target.takeError();
   SafetensorsWriter writer;
-  writer.path = path.str();
+  writer.path = *target;
   writer.missingBytes = offset;
   int descriptor;
   llvm::SmallString<128> temporary;
-  if (auto code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.partial", descriptor, temporary))
+  if (auto code = llvm::sys::fs::createUniqueFile(*target + ".%%%%%%.partial", descriptor, temporary))
     return makeError("{0}: cannot be written: {1}", path, code.message());
   writer.temporary = temporary.str().str();
   writer.stream = std::make_unique<llvm::raw_fd_ostream>(descriptor, /*shouldClose=*/true);
@@ -294,15 +298,5 @@ llvm::Error SafetensorsWriter::finish() {
   if (code)
     return makeError("{0}: cannot be written: {1}", path, code.message());
   stream.reset();
-  return llvm::Error::success();
-}
-
-llvm::Error mlir::plateau::run::checkWritable(llvm::StringRef path) {
-  if (llvm::sys::fs::is_directory(path))
-    return makeError("{0}: cannot be written: it is a directory", path);
-  llvm::SmallString<128> temporary;
-  if (auto code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.partial", temporary))
-    return makeError("{0}: cannot be written: {1}", path, code.message());
-  llvm::sys::fs::remove(temporary);
   return llvm::Error::success();
 }

@@ -5,6 +5,7 @@
 
 #include "plateau/Run/StepReporter.h"
 #include "plateau/Interfaces/Component.h"
+#include "plateau/Run/Files.h"
 #include "plateau/Run/MemoryLimits.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -97,6 +98,8 @@ void StepReporter::line(llvm::StringRef text) {
     drawBar();
   os.flush();
 }
+
+llvm::Error StepReporter::flush() { return run::flush(os); }
 
 void StepReporter::clearBar() {
   if (barShown)

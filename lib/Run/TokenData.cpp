@@ -5,6 +5,7 @@
 
 #include "plateau/Run/TokenData.h"
 #include "plateau/Run/Error.h"
+#include "plateau/Run/Files.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -12,9 +13,9 @@ using namespace mlir::plateau::run;
 
 llvm::Expected<TokenData> TokenData::open(llvm::StringRef path, const BatchShape &batch,
                                           std::optional<int64_t> documentEnd, int32_t ignoreIndex) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = readFile(path);
   if (!file)
-    return makeError("{0}: cannot read the token ids: {1}", path, file.getError().message());
+    return makeError("{0}: cannot read the token ids: {1}", path, llvm::toString(file.takeError()));
   size_t bytes = (*file)->getBufferSize();
   if (bytes % 4 != 0)
     return makeError("{0}: {1} bytes are no whole number of 32-bit token ids ({2} bytes over)", path, bytes, bytes % 4);

@@ -5,6 +5,7 @@
 
 #include "plateau/Run/Training.h"
 #include "plateau/Run/Error.h"
+#include "plateau/Run/Files.h"
 #include "plateau/Run/Interrupt.h"
 #include "plateau/Run/TrainingState.h"
 #include <chrono>
@@ -57,7 +58,8 @@ llvm::Error Trainer::checkFiles() {
     if (!path.empty())
       if (auto error = checkWritable(path))
         return error;
-  return llvm::Error::success();
+  bool hasNames = !options.init.empty() || !options.save.empty() || !options.saveGradients.empty();
+  return hasNames ? checkTensorNames(signature) : llvm::Error::success();
 }
 
 llvm::Error Trainer::setState(uint64_t seed) {
@@ -73,6 +75,10 @@ llvm::Error Trainer::setState(uint64_t seed) {
   }
   if (options.firstStep)
     counters.batch = *options.firstStep - 1;
+  // The step takes the number of the update as i32.
+  if (int64_t last = std::max(counters.update, counters.batch) + options.steps; last > INT32_MAX)
+    return makeError("after {0} steps the number of the next would be {1}; there is none above {2}", options.steps,
+                     last, INT32_MAX);
   return data.checkIds(counters.batch, options.steps, signature.vocabulary);
 }
 
@@ -163,6 +169,9 @@ llvm::Error Trainer::runStep() {
     reportDigests();
   else
     reporter.report(report);
+
+  if (auto error = reporter.flush())
+    return error;
 
   ++summary.steps;
   summary.seconds += seconds;

@@ -8,6 +8,8 @@
 #include "plateau/Run/ParameterInit.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -128,6 +130,43 @@ static llvm::StringSet<> getNames(const StepSignature &signature, bool complete)
   return names;
 }
 
+llvm::Error run::checkTensorNames(const StepSignature &signature) {
+  llvm::StringSet<> names;
+  names.insert_range(llvm::ArrayRef<llvm::StringRef>{"step", "batch", "__metadata__"});
+  for (const StateGroup *group : signature.getGroups())
+    if (group != &signature.gradients)
+      for (MemberAttr member : group->layout.getMembers())
+        if (std::string name = getTensorName(*group, member); !names.insert(name).second)
+          return makeError("parameter '{0}': its name cannot be saved: '{1}' stands for something else in the file",
+                           member.getParameter().getName(), name);
+  return llvm::Error::success();
+}
+
+static std::string toText(float value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
+/// Training cannot go on from numbers that are not finite, or from a negative second moment, whose root is taken.
+static llvm::Error checkValues(llvm::StringRef path, const StateGroup &group, bool isF32, llvm::ArrayRef<char> bytes) {
+  auto read = [&](int64_t index) -> float {
+    if (isF32)
+      return llvm::bit_cast<float>(llvm::support::endian::read32le(bytes.data() + index * 4));
+    return extendBF16(llvm::support::endian::read16le(bytes.data() + index * 2));
+  };
+  for (MemberAttr member : group.layout.getMembers())
+    for (int64_t element = 0; element < member.getElements(); ++element) {
+      float value = read(member.getOffset() + element);
+      if (!std::isfinite(value) || (group.role == moe::Role::SecondMoment && value < 0))
+        return makeError(
+            "{0}: tensor '{1}' has {2} as element {3}; a run starts from finite numbers, and second moments "
+            "that are not negative",
+            path, getTensorName(group, member), toText(value), element);
+    }
+  return llvm::Error::success();
+}
+
 llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const StepSignature &signature,
                                                 llvm::StringRef path, llvm::function_ref<void(llvm::StringRef)> note) {
   auto file = SafetensorsReader::open(path);
@@ -156,6 +195,8 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
     auto bytes = readGroup(*file, parameters, isF32 ? "F32" : "BF16", isF32 ? 4 : 2);
     if (!bytes)
       return bytes.takeError();
+    if (auto error = checkValues(path, parameters, isF32, *bytes))
+      return error;
     std::vector<float> values(parameters.elements);
     if (isF32) {
       std::memcpy(values.data(), bytes->data(), bytes->size());
@@ -183,6 +224,8 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
     auto bytes = readGroup(*file, *group, getDtype(*group), getElementBytes(*group));
     if (!bytes)
       return bytes.takeError();
+    if (auto error = checkValues(path, *group, !group->elementType.isBF16(), *bytes))
+      return error;
     if (auto error = writeGroup(executor, *group, *bytes))
       return error;
   }

@@ -281,6 +281,16 @@ TEST(Calls, OptimizerRefusals) {
   EXPECT_CONTAINS(adamw(PLR_F32, {0, 1, 0}, 1, nullptr), "beta1 must be at least 0 and less than 1");
   EXPECT_CONTAINS(adamw(PLR_F32, {0, 1, 0, -1, 2, 0}, 0.9, nullptr), "segment 1 has offset -1 and length 2");
   EXPECT_CONTAINS(adamw(PLR_F32, {0, 1, 5}, 0.9, nullptr), "segment 0 has decay 5");
+  const int64_t range[] = {0, 1, 0};
+  step[0] = 0;
+  numbers[0] = 1; // A factor.
+  EXPECT_CONTAINS(failWith(PLR_BAD_DATA,
+                           [&](plr_lane *lane) {
+                             plr_adamw(lane, &optimizerTag, PLR_F32, PLR_F32, 1, range, 0.9, 0.9, 1e-8, 0,
+                                       numbers.data(), numbers.data(), numbers.data(), numbers.data(), nullptr,
+                                       numbers.data(), numbers.data(), step.data());
+                           }),
+                  "the number of the update is 0, but the first is 1");
   EXPECT_CONTAINS(
       failWith(PLR_INVALID_ARGUMENT,
                [&](plr_lane *lane) { plr_clip_factor(lane, &optimizerTag, -1, numbers.data(), numbers.data()); }),

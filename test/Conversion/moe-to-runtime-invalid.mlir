@@ -1,6 +1,6 @@
 // RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-runtime
 
-// expected-error @below {{has 'tensor<?xf32>' in its signature: only static tensors are lowered}}
+// expected-error @below {{has 'tensor<?xf32>' in its signature: only static tensors of numbers, of at most 2^60 elements, are lowered}}
 func.func @dynamic(%x: tensor<?xf32>) {
   return
 }
@@ -64,4 +64,70 @@ func.func @broadcast(%x: tensor<4xf32>) -> tensor<4x4xf32> {
     linalg.yield %in : f32
   } -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// A product that accumulates onto what was never computed.
+func.func @onto_nothing(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>) -> tensor<2x2xf32> {
+  %e = tensor.empty() : tensor<2x2xf32>
+  // expected-error @below {{reads operand #2, which is never computed (a tensor.empty?)}}
+  %m = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x2xf32>) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %m : tensor<2x2xf32>
+}
+
+// -----
+
+func.func @of_nothing(%ids: tensor<3xi32>) -> tensor<3x2xf32> {
+  %e = tensor.empty() : tensor<2x2xf32>
+  // expected-error @below {{reads operand #0, which is never computed (a tensor.empty?)}}
+  %x = moe.embedding %e, %ids : (tensor<2x2xf32>, tensor<3xi32>) -> tensor<3x2xf32>
+  return %x : tensor<3x2xf32>
+}
+
+// -----
+
+// Bytes that do not fit 64 bits.
+// expected-error @below {{@huge has 'tensor<4294967296x4294967296xf32>' in its signature: only static tensors of numbers, of at most 2^60 elements, are lowered}}
+func.func @huge(%x: tensor<4294967296x4294967296xf32>) {
+  return
+}
+
+// -----
+
+func.func @huge_inside(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has a result of type 'tensor<4294967296x4294967296xf32>': only static tensors of numbers}}
+  %e = tensor.empty() : tensor<4294967296x4294967296xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @huge_constant() -> tensor<1099511627776xf32> {
+  // expected-error @below {{has 4398046511104 bytes: constants of more than 2^30 bytes are not lowered}}
+  %c = arith.constant dense<1.0> : tensor<1099511627776xf32>
+  return %c : tensor<1099511627776xf32>
+}
+
+// -----
+
+// expected-error @below {{@index has 'tensor<4xindex>' in its signature: only static tensors of numbers}}
+func.func @index(%x: tensor<4xindex>) {
+  return
+}
+
+// -----
+
+#map = affine_map<(d0) -> (d0)>
+func.func @captured(%x: tensor<4xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{is not lowered to the runtime}}
+  %s = tensor.extract %i[%c0] : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %s : f32
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
 }

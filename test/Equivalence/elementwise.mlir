@@ -5,6 +5,8 @@
 // RUN: plateau-run %s --entry same_bits | FileCheck %s --check-prefix=BITS
 // RUN: plateau-run %s --entry one --compare 1e-6
 // RUN: plateau-run %s --entry in_place --compare 1e-6
+// RUN: plateau-run %s --entry root --compare 1e-6
+// RUN: plateau-run %s --entry captured --compare 1e-6
 
 func.func @swiglu(%g: tensor<7x13xf32>, %u: tensor<7x13xf32>) -> tensor<7x13xf32> {
   %one = arith.constant dense<1.0> : tensor<7x13xf32>
@@ -60,4 +62,29 @@ func.func @in_place(%x: tensor<5x7xf32>) -> (tensor<5x7xf32>, tensor<5x7xf32>) {
   %d = arith.addf %c, %b : tensor<5x7xf32>
   %e = arith.mulf %d, %x : tensor<5x7xf32>
   return %e, %x : tensor<5x7xf32>, tensor<5x7xf32>
+}
+
+func.func @root(%x: tensor<17xf32> {plateau.values = dense<[0.0, 1.0e-30, 1.0e-3, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0e3, 1.0e30, 2.5e-1, 1.0e2]> : tensor<17xf32>}) -> (tensor<17xf32>, tensor<17xf32>) {
+  %r = math.rsqrt %x : tensor<17xf32>
+  %s = math.sqrt %x : tensor<17xf32>
+  return %r, %s : tensor<17xf32>, tensor<17xf32>
+}
+
+// Constants outside of the kernels, where canonicalization moves them. Two kernels that differ in nothing else are two.
+#id = affine_map<(d0) -> (d0)>
+func.func @captured(%x: tensor<17xf32>) -> (tensor<17xf32>, tensor<17xf32>) {
+  %two = arith.constant 2.0 : f32
+  %three = arith.constant 3.0 : f32
+  %empty = tensor.empty() : tensor<17xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<17xf32>) outs(%empty : tensor<17xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = arith.mulf %in, %two : f32
+    linalg.yield %m : f32
+  } -> tensor<17xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<17xf32>) outs(%empty : tensor<17xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = arith.mulf %in, %three : f32
+    linalg.yield %m : f32
+  } -> tensor<17xf32>
+  return %a, %b : tensor<17xf32>, tensor<17xf32>
 }

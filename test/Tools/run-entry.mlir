@@ -49,7 +49,7 @@ func.func @bf16(%a: tensor<8x3xbf16>, %b: tensor<8x3xbf16>) -> tensor<8x3xbf16> 
   return %3 : tensor<8x3xbf16>
 }
 
-// DYNAMIC: plateau-run: error: @dynamic: argument 0 is tensor<?xf32>; only static tensors of f32, bf16 and i32 can be passed
+// DYNAMIC: plateau-run: error: @dynamic: argument 0 is tensor<?xf32>; only static tensors of f32, bf16 and i32, of at most 2^60 elements, can be passed
 func.func @dynamic(%a: tensor<?xf32>) -> tensor<?xf32> {
   return %a : tensor<?xf32>
 }

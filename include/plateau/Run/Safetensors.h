@@ -69,9 +69,6 @@ private:
   int64_t missingBytes = 0;
 };
 
-/// Fails when no file can be made beside that name, and leaves none: to be known before a run, not after it.
-llvm::Error checkWritable(llvm::StringRef path);
-
 } // namespace mlir::plateau::run
 
 #endif // PLATEAU_RUN_SAFETENSORS_H

@@ -10,6 +10,7 @@
 
 #include "plateau/runtime.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <array>
 #include <string>
@@ -52,6 +53,8 @@ public:
   void report(const StepReport &report);
   /// A line of its own; under JSON nothing.
   void line(llvm::StringRef text);
+  /// Fails when a report did not arrive.
+  llvm::Error flush();
   /// Takes the progress bar off the screen.
   void clearBar();
 

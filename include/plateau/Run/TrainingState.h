@@ -25,6 +25,9 @@ struct TrainingCounters {
   int64_t batch = 0;  ///< Batches read so far.
 };
 
+/// Fails when two tensors of a saved state would have one name, or one that the format keeps for itself.
+llvm::Error checkTensorNames(const StepSignature &signature);
+
 /// Sets parameters from the seed and everything else to zero, on all ranks. `cancelled` is asked between tensors.
 llvm::Error drawState(StepExecutor &executor, const StepSignature &signature, uint64_t seed,
                       llvm::function_ref<bool()> cancelled);

@@ -105,7 +105,7 @@ void Buffers::place(moe::PackOp pack) {
   if (!group || !group.hasOneUse() ||
       !cast<FunctionOpInterface>(block->getParentOp()).getArgAttr(group.getArgNumber(), "moe.donated"))
     return;
-  int64_t elementBytes = getTensorBytes(group.getType()) / cast<RankedTensorType>(group.getType()).getNumElements();
+  int64_t elementBytes = pack.getInto().getType().getElementTypeBitWidth() / 8;
   placedGroups.insert(group);
   for (auto [tensor, member] : llvm::zip_equal(pack.getTensors(), pack.getLayout().getMembers()))
     if (Value origin = getFreshOrigin(tensor, block))

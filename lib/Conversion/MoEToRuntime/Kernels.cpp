@@ -12,6 +12,15 @@ using namespace mlir::plateau;
 /// Elements in one vector: 512 bits of f32. Narrower machines split it.
 static constexpr int64_t vectorElements = 16;
 
+/// A constant outside the body that the body reads: canonicalization moves constants out. Null when `operand` is the
+/// body's.
+static TypedAttr getCaptured(linalg::GenericOp op, Value operand) {
+  TypedAttr value;
+  if (op.getRegion().isAncestor(operand.getParentRegion()) || !matchPattern(operand, m_Constant(&value)))
+    return {};
+  return value;
+}
+
 static LogicalResult verifyElementwise(linalg::GenericOp op) {
   if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
       llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) { return !map.isIdentity(); }) ||
@@ -21,6 +30,10 @@ static LogicalResult verifyElementwise(linalg::GenericOp op) {
   for (Operation &inner : op.getBody()->without_terminator())
     if (!OpTrait::hasElementwiseMappableTraits(&inner) && !inner.hasTrait<OpTrait::ConstantLike>())
       return inner.emitOpError("is not lowered inside an elementwise kernel");
+  for (Operation &inner : *op.getBody())
+    for (Value operand : inner.getOperands())
+      if (!op.getRegion().isAncestor(operand.getParentRegion()) && !getCaptured(op, operand))
+        return inner.emitOpError("reads a value from outside its elementwise kernel that is no constant");
   for (Value input : op.getInputs())
     if (auto type = dyn_cast<RankedTensorType>(input.getType()); !type || !type.hasStaticShape())
       return op.emitOpError("reads ") << input.getType() << ": only static tensors are lowered";
@@ -39,7 +52,10 @@ static std::string getIdentity(linalg::GenericOp op) {
   for (Operation &inner : *op.getBody()) {
     os << ";" << inner.getName() << inner.getAttrDictionary();
     for (Value operand : inner.getOperands())
-      os << " " << numbers.lookup(operand);
+      if (TypedAttr value = getCaptured(op, operand))
+        os << " " << value;
+      else
+        os << " " << numbers.lookup(operand);
     for (Value result : inner.getResults()) {
       os << ":" << result.getType();
       numbers[result] = numbers.size();
@@ -76,12 +92,19 @@ static void buildBody(OpBuilder &builder, Location loc, linalg::GenericOp op, Ar
         op.getBody()->getArgument(input),
         LLVM::LoadOp::create(builder, loc, widen(element, width), address(input), element.getIntOrFloatBitWidth() / 8));
   }
+  auto mapConstant = [&](Value result, TypedAttr value) {
+    if (width > 1)
+      value = DenseElementsAttr::get(cast<ShapedType>(widen(result.getType(), width)), ArrayRef<Attribute>{value});
+    mapping.map(result, arith::ConstantOp::create(builder, result.getLoc(), value));
+  };
+  for (Operation &inner : *op.getBody())
+    for (Value operand : inner.getOperands())
+      if (TypedAttr value = getCaptured(op, operand); value && !mapping.contains(operand))
+        mapConstant(operand, value);
   for (Operation &inner : op.getBody()->without_terminator()) {
     Type type = widen(inner.getResult(0).getType(), width);
     if (TypedAttr value; matchPattern(&inner, m_Constant(&value))) {
-      if (width > 1)
-        value = DenseElementsAttr::get(cast<ShapedType>(type), ArrayRef<Attribute>{value});
-      mapping.map(inner.getResult(0), arith::ConstantOp::create(builder, inner.getLoc(), value));
+      mapConstant(inner.getResult(0), value);
       continue;
     }
     SmallVector<Value> operands =

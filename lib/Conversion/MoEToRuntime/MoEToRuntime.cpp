@@ -33,8 +33,9 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult checkTypes();
+  LogicalResult checkOperands(Operation *op);
   LogicalResult lower(Operation *op);
-  LogicalResult checkComputed(Operation *op);
   LogicalResult lowerMatmul(linalg::MatmulOp op);
   LogicalResult lowerGeneric(linalg::GenericOp op);
   LogicalResult lowerConstant(Operation *op);
@@ -115,6 +116,15 @@ static int64_t getRows(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return ShapedType::getNumElements(type.getShape().drop_back());
 }
+
+/// Whether `use` is that of constant zeros by a moe.pack that stores them: it zeroes the place.
+static bool isKnownZeros(OpOperand &use) {
+  auto pack = dyn_cast<PackOp>(use.getOwner());
+  return pack && use.get() != pack.getInto() && matchPattern(use.get(), m_AnyZeroFloat());
+}
+
+/// A constant stands in the program, whose sections and relocations have 32 bits.
+static constexpr int64_t maxConstantBytes = int64_t(1) << 30;
 
 Value FunctionLowering::allocateBytes(Operation *op, int64_t bytes, bool isWorkspace) {
   return calls.call(loc, "plr_allocate", {calls.context, i32(PLR_DEVICE), i64(bytes), calls.tag(op, isWorkspace)},
@@ -219,10 +229,12 @@ LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
 LogicalResult FunctionLowering::lowerConstant(Operation *op) {
   Value result = op->getResult(0);
   DenseElementsAttr values;
-  if (!matchPattern(op, m_Constant(&values)))
+  if (!matchPattern(op, m_Constant(&values))) {
+    if (isa<TensorType>(result.getType()))
+      return op->emitOpError("is lowered only for dense elements");
     return success(); // A scalar: read only by fills and kernels, which have it in themselves.
-  auto isStoredElsewhere = [&](Operation *user) { return isa<PackOp>(user); };
-  if (values.isSplat() && matchPattern(result, m_AnyZeroFloat()) && llvm::all_of(op->getUsers(), isStoredElsewhere))
+  }
+  if (llvm::all_of(op->getUses(), isKnownZeros))
     return success(); // lowerPack zeroes the place.
   Value memory = allocate(op, result);
   SmallVector<Value> arguments = onLane(op);
@@ -232,6 +244,8 @@ LogicalResult FunctionLowering::lowerConstant(Operation *op) {
     calls.call(loc, "plr_zero", arguments);
     return success();
   }
+  if (bytes > maxConstantBytes)
+    return op->emitOpError() << "has " << bytes << " bytes: constants of more than 2^30 bytes are not lowered";
   if (values.isSplat())
     values = DenseElementsAttr::get(values.getType(), SmallVector<Attribute>(values.getValues<Attribute>()));
   arguments.append({memory, calls.data(loc, values), i64(bytes)});
@@ -241,10 +255,11 @@ LogicalResult FunctionLowering::lowerConstant(Operation *op) {
 
 LogicalResult FunctionLowering::lowerFill(linalg::FillOp op) {
   bool isZero = matchPattern(op.getInputs()[0], m_AnyZeroFloat());
-  if (isZero && llvm::all_of(op->getUses(), [](OpOperand &use) {
-        auto product = dyn_cast<linalg::MatmulOp>(use.getOwner());
-        return product && product.isDpsInit(&use);
-      }))
+  auto isOverwritten = [](OpOperand &use) {
+    auto matmul = dyn_cast<linalg::MatmulOp>(use.getOwner());
+    return matmul && matmul.isDpsInit(&use);
+  };
+  if (isZero && llvm::all_of(op->getUses(), isOverwritten))
     return success(); // The product overwrites its result.
   if (!isZero)
     return op.emitOpError("is lowered only for zeros");
@@ -327,26 +342,8 @@ LogicalResult FunctionLowering::lowerReturn(func::ReturnOp op) {
   return success();
 }
 
-/// Refuses an op that reads a tensor without a buffer. Results to be overwritten and zeros to be packed have none.
-LogicalResult FunctionLowering::checkComputed(Operation *op) {
-  auto isRead = [&](OpOperand &operand) {
-    if (auto product = dyn_cast<linalg::MatmulOp>(op))
-      return !product.isDpsInit(&operand) || !isOnZeros(product);
-    if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-      return !structured.isDpsInit(&operand);
-    return !isa<PackOp>(op) || operand.getOperandNumber() == 0;
-  };
-  for (OpOperand &operand : op->getOpOperands())
-    if (isa<RankedTensorType>(operand.get().getType()) && isRead(operand) && !buffers.isBound(operand.get()))
-      return op->emitOpError() << "reads operand #" << operand.getOperandNumber()
-                               << ", which is never computed (a tensor.empty?)";
-  return success();
-}
-
 LogicalResult FunctionLowering::lower(Operation *op) {
   loc = op->getLoc();
-  if (!isa<func::ReturnOp>(op) && failed(checkComputed(op)))
-    return failure();
   auto out = [&](Value result) { return allocate(op, result); };
   auto f32 = [&](const APFloat &value) { return calls.f32(loc, value.convertToFloat()); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -475,21 +472,57 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       });
 }
 
+/// Whether memory for a tensor of this type can be asked for: its size is known, and a number of 64 bits.
+static bool hasBytes(RankedTensorType type) {
+  return type && type.hasStaticShape() && type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() <= 64 &&
+         countElements(type.getShape());
+}
+
+LogicalResult FunctionLowering::checkTypes() {
+  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+    if (!hasBytes(dyn_cast<RankedTensorType>(type)))
+      return function.emitError() << "@" << function.getName() << " has " << type
+                                  << " in its signature: only static tensors of numbers, of at most 2^60 elements, are "
+                                     "lowered";
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (auto tensor = dyn_cast<TensorType>(type); tensor && !hasBytes(dyn_cast<RankedTensorType>(tensor)))
+        return op.emitOpError() << "has a result of type " << type
+                                << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
+  return success();
+}
+
+/// Every tensor that a call reads has its memory. Without it are tensor.empty, which an op may only overwrite, and
+/// zeros that are known where they are used.
+LogicalResult FunctionLowering::checkOperands(Operation *op) {
+  if (isa<func::ReturnOp, linalg::FillOp>(op))
+    return success(); // Reported there; overwritten.
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<TensorType>(operand.get().getType()) || buffers.isBound(operand.get()))
+      continue;
+    if (auto matmul = dyn_cast<linalg::MatmulOp>(op); matmul && matmul.isDpsInit(&operand) && isOnZeros(matmul))
+      continue;
+    if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.isDpsInit(&operand))
+      continue;
+    if (isKnownZeros(operand))
+      continue;
+    return op->emitOpError() << "reads operand #" << operand.getOperandNumber()
+                             << ", which is never computed (a tensor.empty?)";
+  }
+  return success();
+}
+
 LogicalResult FunctionLowering::run() {
   if (!function.getBody().hasOneBlock())
     return function.emitError() << "@" << function.getName() << " must have one block to be lowered";
-  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes())) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
-      return function.emitError() << "@" << function.getName() << " has " << type
-                                  << " in its signature: only static tensors are lowered";
-  }
+  if (failed(checkTypes()))
+    return failure();
   ModuleOp module = function->getParentOfType<ModuleOp>();
   builder.setInsertionPointToEnd(module.getBody());
   Type pointerType = calls.getPointerType();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()), {pointerType, pointerType});
   std::string name = function.getName().str();
-  function.setName(name + ""); // The name passes to the lowered function.
+  function.setName(name + ".tensors"); // The name passes to the lowered function.
   auto lowered = LLVM::LLVMFuncOp::create(builder, loc, name, type);
   Block *entry = lowered.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
@@ -510,7 +543,7 @@ LogicalResult FunctionLowering::run() {
     resultPointers.push_back(slot(function.getNumArguments() + result));
 
   for (Operation &op : function.getBody().front()) {
-    if (failed(lower(&op)))
+    if (failed(checkOperands(&op)) || failed(lower(&op)))
       return failure();
     loc = op.getLoc();
     for (unsigned buffer : buffers.releaseAfter(&op))

@@ -75,6 +75,8 @@ extern "C" plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type typ
     call.tensor("learning_rate", learning_rate, {1});
     call.tensor("step", step, {1});
     call.enqueue([=](const Running &) -> Outcome {
+      if (*step < 1)
+        return {PLR_BAD_DATA, "the number of the update is " + std::to_string(*step) + ", but the first is 1"};
       adamw(type, gradient_type, segments, ranges, beta1, beta2, epsilon, weight_decay, parameters, gradients, first,
             second, master, factor, learning_rate, step);
       return {};

@@ -117,3 +117,46 @@ func.func @unknown(%x: tensor<8xi32> {moe.rolle = #moe.role<tokens>}) {
 func.func @result(%x: tensor<f32>) -> (tensor<f32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>}) {
   return %x : tensor<f32>
 }
+
+// -----
+
+// 2^62 + 2^62 elements: the offset is checked before it can wrap around.
+// expected-error @+1 {{tensor 'a' ends beyond 2^60 elements}}
+func.func @layout_huge(%x: tensor<20xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 0, shape = [4611686018427387904, 4]>]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{tensor 'a' ends beyond 2^60 elements}}
+func.func @layout_far(%x: tensor<20xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 9223372036854775800, shape = [72]>]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{two tensors have the name 'a'}}
+func.func @layout_names(%x: tensor<20xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 0, shape = [4]>, <<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 4, shape = [4]>]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a parameter needs a name}}
+func.func @parameter_name(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{parameter 'w': mean and deviation must be finite, and deviation not negative}}
+func.func @parameter_mean(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0x7FF8000000000000 : f64, deviation = 0.0 : f64>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{parameter 'w': mean and deviation must be finite, and deviation not negative}}
+func.func @parameter_deviation(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = -0.1 : f64>}) {
+  return
+}

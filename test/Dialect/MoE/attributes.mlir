@@ -51,3 +51,9 @@ func.func @scope(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @layout_gaps(%p: tensor<24xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 2, shape = [4]>, <<"b", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 8, shape = [0, 4]>, <<"c", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 8, shape = [4, 4]>]>}) {
   return
 }
+
+// CHECK-LABEL: func.func @layout_scalar
+// CHECK-SAME: offset = 3, shape = []>
+func.func @layout_scalar(%p: tensor<4xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 3, shape = []>]>}) {
+  return
+}

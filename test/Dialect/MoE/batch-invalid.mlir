@@ -32,3 +32,10 @@ func.func @batch_rows(%tokens: tensor<8xi32> {moe.role = #moe.role<tokens>}, %la
     attributes {moe.batch = #moe.batch<ranks = 1, tokens = 8, sequence = 4>} {
   return
 }
+
+// -----
+
+// expected-error @+1 {{ranks (4611686018427387904) must fit 32 bits, and there must be no more than 2^60 tokens in all}}
+func.func @overflow(%t: tensor<4xi32> {moe.role = #moe.role<tokens>}) attributes {moe.batch = #moe.batch<ranks = 4611686018427387904, tokens = 4, sequence = 4>} {
+  return
+}

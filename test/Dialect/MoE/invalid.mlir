@@ -566,7 +566,7 @@ func.func @adamw_aw4_extent(%p: tensor<15xf32>, %g: tensor<15xf32>, %m: tensor<1
 // -----
 
 func.func @adamw_aw5_beta1(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
-  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0}}
   %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
       beta1(1.0) beta2(0.95) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
       : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
@@ -576,7 +576,7 @@ func.func @adamw_aw5_beta1(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16
 // -----
 
 func.func @adamw_aw5_beta2(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
-  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0}}
   %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
       beta1(0.9) beta2(-0.1) epsilon(1.0e-08) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
       : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
@@ -586,7 +586,7 @@ func.func @adamw_aw5_beta2(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16
 // -----
 
 func.func @adamw_aw5_epsilon(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
-  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0}}
   %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
       beta1(0.9) beta2(0.95) epsilon(0.0) weight_decay(0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
       : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
@@ -596,7 +596,7 @@ func.func @adamw_aw5_epsilon(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<
 // -----
 
 func.func @adamw_aw5_weight_decay(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
-  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0}}
   %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
       beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(-0.1) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
       : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
@@ -606,7 +606,7 @@ func.func @adamw_aw5_weight_decay(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: te
 // -----
 
 func.func @adamw_aw5_nan(%p: tensor<16xf32>, %g: tensor<16xf32>, %m: tensor<16xf32>, %v: tensor<16xf32>, %f: tensor<f32>, %t: tensor<i32>) {
-  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0}}
+  // expected-error @+1 {{AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0}}
   %r:3 = moe.adamw %p, %g, %m, %v scale %f learning_rate %f step %t
       beta1(0.9) beta2(0.95) epsilon(1.0e-08) weight_decay(0x7FF8000000000000) layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]>
       : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>, tensor<16xf32>

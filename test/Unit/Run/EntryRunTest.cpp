@@ -69,10 +69,11 @@ TEST_F(EntryRunTest, RefusesWhatItCannotPass) {
     setUp(text);
     return getText(drawArguments(function, 0));
   };
-  EXPECT_EQ(refuse("func.func @f(%a: tensor<?xf32>) { return }"),
-            "argument 0 is tensor<?xf32>; only static tensors of f32, bf16 and i32 can be passed");
+  EXPECT_EQ(
+      refuse("func.func @f(%a: tensor<?xf32>) { return }"),
+      "argument 0 is tensor<?xf32>; only static tensors of f32, bf16 and i32, of at most 2^60 elements, can be passed");
   EXPECT_EQ(refuse("func.func @f(%a: tensor<1xf32>, %b: f32) { return }"),
-            "argument 1 is f32; only static tensors of f32, bf16 and i32 can be passed");
+            "argument 1 is f32; only static tensors of f32, bf16 and i32, of at most 2^60 elements, can be passed");
   EXPECT_EQ(refuse("func.func @f(%a: tensor<1xf32> {plateau.values = dense<1> : tensor<1xi32>}) { return }"),
             "argument 0: plateau.values must be dense elements of the argument's own type");
   EXPECT_EQ(refuse("func.func @f(%a: tensor<1xi32> {plateau.below = 0 : i64}) { return }"),

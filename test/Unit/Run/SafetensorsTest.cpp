@@ -5,6 +5,7 @@
 
 #include "plateau/Run/Safetensors.h"
 #include "FakeExecutor.h"
+#include "plateau/Run/Files.h"
 #include "llvm/Support/Endian.h"
 
 using namespace mlir::plateau::run;

@@ -231,6 +231,42 @@ TEST_F(TrainingTest, RefusesStatesOfAnotherStep) {
             "tensor 'step' is 0; it must be from 1 to 2147483647\n" + getPath("p") + ": has no tensor 'batch'");
 }
 
+TEST_F(TrainingTest, RefusesNumbersThatTrainingCannotGoOnFrom) {
+  setUp(getStepText());
+  TrainingOptions options = steps(0);
+  options.save = getPath("s");
+  EXPECT_EQ(run(options), "");
+  options = steps(0);
+  options.init = getPath("p");
+  auto refuse = [&](llvm::StringRef tensor, float value) {
+    auto file = llvm::cantFail(SafetensorsReader::open(getPath("s")));
+    auto writer = llvm::cantFail(SafetensorsWriter::create(getPath("p"), file.getEntries()));
+    for (const SafetensorsEntry &entry : file.getEntries()) {
+      std::vector<char> bytes = file.getData(entry).vec();
+      if (entry.name == tensor)
+        std::memcpy(bytes.data() + 4, &value, sizeof(value));
+      writer.append(bytes);
+    }
+    EXPECT_EQ(getText(writer.finish()), "");
+    return run(options);
+  };
+  std::string cause = " as element 1; a run starts from finite numbers, and second moments that are not negative";
+  EXPECT_EQ(refuse("norm", 1), "");
+  EXPECT_EQ(refuse("norm", NAN), "error: " + getPath("p") + ": tensor 'norm' has nan" + cause);
+  EXPECT_EQ(refuse("optimizer.first.norm", INFINITY),
+            "error: " + getPath("p") + ": tensor 'optimizer.first.norm' has inf" + cause);
+  EXPECT_EQ(refuse("optimizer.second.norm", -1),
+            "error: " + getPath("p") + ": tensor 'optimizer.second.norm' has -1" + cause);
+}
+
+TEST_F(TrainingTest, NumbersOfStepsHave32Bits) {
+  setUp(getStepText());
+  TrainingOptions options = steps(2);
+  options.firstStep = INT32_MAX;
+  EXPECT_EQ(run(options),
+            "error: after 2 steps the number of the next would be 2147483648; there is none above 2147483647");
+}
+
 TEST_F(TrainingTest, RoundsParametersOfF32) {
   setUp(getStepText(/*isBF16=*/true));
   float third = 1.0f / 3;

@@ -10,13 +10,27 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
 using namespace mlir::plateau::moe;
 
 #include "plateau/Dialect/MoE/IR/MoEDialect.cpp.inc"
 #include "plateau/Dialect/MoE/IR/MoEEnums.cpp.inc"
+
+/// A list of sizes, which may be empty: a scalar has none.
+static ParseResult parseShape(AsmParser &parser, SmallVector<int64_t> &shape) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                        [&] { return parser.parseInteger(shape.emplace_back()); });
+}
+static void printShape(AsmPrinter &printer, ArrayRef<int64_t> shape) {
+  printer << "[";
+  llvm::interleaveComma(shape, printer.getStream());
+  printer << "]";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
 
@@ -47,6 +61,13 @@ void MoEDialect::initialize() {
       >();
 }
 
+std::optional<int64_t> mlir::plateau::moe::countElements(ArrayRef<int64_t> shape) {
+  std::optional<int64_t> elements = 1;
+  for (int64_t size : shape)
+    elements = elements ? llvm::checkedMul(*elements, size) : std::nullopt;
+  return elements && *elements <= maxElements ? elements : std::nullopt;
+}
+
 int64_t MemberAttr::getElements() const { return ShapedType::getNumElements(getShape()); }
 
 int64_t LayoutAttr::getExtent() const {
@@ -58,15 +79,31 @@ int64_t LayoutAttr::getExtent() const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MemberAttr> members) {
   int64_t end = 0;
+  llvm::StringSet<> names;
   for (MemberAttr member : members) {
     StringRef name = member.getParameter().getName();
+    if (!names.insert(name).second)
+      return emitError() << "two tensors have the name '" << name << "'";
     if (llvm::any_of(member.getShape(), [](int64_t size) { return size < 0; }))
       return emitError() << "tensor '" << name << "' has a negative dimension";
     if (member.getOffset() < end)
       return emitError() << "tensor '" << name << "' starts at " << member.getOffset() << ", before the end " << end
                          << " of the one before it: offsets ascend in declaration order without overlap";
-    end = member.getOffset() + member.getElements();
+    std::optional<int64_t> next = countElements(member.getShape());
+    next = next ? llvm::checkedAdd(*next, member.getOffset()) : std::nullopt;
+    if (!next || *next > maxElements)
+      return emitError() << "tensor '" << name << "' ends beyond 2^60 elements";
+    end = *next;
   }
+  return success();
+}
+
+LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, bool decay,
+                                    FloatAttr mean, FloatAttr deviation) {
+  if (name.empty())
+    return emitError() << "a parameter needs a name";
+  if (!mean.getValue().isFinite() || !deviation.getValue().isFinite() || deviation.getValueAsDouble() < 0)
+    return emitError() << "parameter '" << name << "': mean and deviation must be finite, and deviation not negative";
   return success();
 }
 
@@ -75,6 +112,10 @@ LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, in
   if (ranks < 1 || tokens < 1 || sequence < 1)
     return emitError() << "ranks (" << ranks << "), tokens (" << tokens << ") and sequence (" << sequence
                        << ") must be at least 1";
+  // One token more than a batch is read, and offsets in the file are in bytes.
+  std::optional<int64_t> all = llvm::checkedMul(ranks, tokens);
+  if (ranks > std::numeric_limits<int32_t>::max() || !all || *all > maxElements)
+    return emitError() << "ranks (" << ranks << ") must fit 32 bits, and there must be no more than 2^60 tokens in all";
   if (tokens % sequence)
     return emitError() << "tokens (" << tokens << ") must be a multiple of sequence (" << sequence << ")";
   return success();

@@ -80,9 +80,9 @@ LogicalResult AdamWOp::verify() {
     return failure();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
-  if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1 && epsilon > 0 && decay >= 0) || !std::isfinite(epsilon) ||
-      !std::isfinite(decay)) // AW5
-    return emitOpError() << "AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 and weight_decay >= 0";
+  if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1 && static_cast<float>(epsilon) > 0 && decay >= 0) ||
+      !std::isfinite(epsilon) || !std::isfinite(decay)) // AW5
+    return emitOpError() << "AW5: needs 0 <= beta1, beta2 < 1, epsilon > 0 in f32 and weight_decay >= 0";
   return success();
 }
 

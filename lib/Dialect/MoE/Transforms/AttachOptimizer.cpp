@@ -68,16 +68,19 @@ struct Signature {
 } // namespace
 
 LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
-  if (!(clipNorm > 0))
-    return op->emitError() << "clip-norm is " << clipNorm << ": it must be positive, or inf for no clipping";
+  // Norm and state are f32: a number that rounds to 0 or inf there is not what was asked for.
+  auto toF32 = [](double value) { return static_cast<float>(value); };
+  if (!(toF32(clipNorm) > 0) || (std::isinf(toF32(clipNorm)) && !std::isinf(clipNorm)))
+    return op->emitError() << "clip-norm is " << clipNorm << ": it must be positive in f32, or inf for no clipping";
   if (!(weightDecay >= 0) || !std::isfinite(weightDecay))
     return op->emitError() << "weight-decay is " << weightDecay << ": it must be at least 0";
   if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
     return op->emitError() << "beta1 and beta2 are " << beta1 << " and " << beta2 << ": they must be in [0, 1)";
-  if (!(epsilon > 0) || !std::isfinite(epsilon))
-    return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0";
-  if (shardElements < 1)
-    return op->emitError() << "shard-elements is " << static_cast<int64_t>(shardElements) << ": it must be at least 1";
+  if (!(toF32(epsilon) > 0) || !std::isfinite(toF32(epsilon)))
+    return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0, and finite, in f32";
+  if (shardElements < 1 || shardElements > maxElements)
+    return op->emitError() << "shard-elements is " << static_cast<int64_t>(shardElements)
+                           << ": it must be in 1 ... 2^60";
   return success();
 }
 
@@ -94,11 +97,19 @@ FailureOr<LayoutAttr> AttachOptimizer::getLayout(func::FuncOp gradients, Type &e
                                    << " and others are " << element << ": a group has one element type";
     element = type.getElementType();
     members.push_back(MemberAttr::get(&getContext(), parameter, offset, type.getShape()));
-    offset += type.getNumElements();
+    std::optional<int64_t> elements = countElements(type.getShape());
+    if (!elements || offset + *elements > maxElements)
+      return gradients.emitError() << "parameter '" << parameter.getName()
+                                   << "' ends beyond 2^60 elements of the group";
+    offset += *elements;
   }
   if (members.empty())
     return gradients.emitError() << "no argument carries moe.parameter: there is nothing to train";
-  return LayoutAttr::get(&getContext(), members);
+  auto fail = [&] { return gradients.emitError() << "the parameters make no group: "; };
+  LayoutAttr layout = LayoutAttr::getChecked(fail, &getContext(), ArrayRef<MemberAttr>(members));
+  if (!layout)
+    return failure();
+  return layout;
 }
 
 LogicalResult AttachOptimizer::attach() {

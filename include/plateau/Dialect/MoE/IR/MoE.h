@@ -19,6 +19,17 @@
 #include "plateau/Interfaces/Component.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 #include "plateau/Interfaces/FootprintOpInterface.h"
+#include <optional>
+
+namespace mlir::plateau::moe {
+
+/// No tensor has more elements: the bytes of so many, of any type in use, and sums of a few such sizes fit 64 bits.
+inline constexpr int64_t maxElements = int64_t(1) << 60;
+
+/// The elements of a static shape; none when there are more than `maxElements`.
+std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape);
+
+} // namespace mlir::plateau::moe
 
 #include "plateau/Dialect/MoE/IR/MoEEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

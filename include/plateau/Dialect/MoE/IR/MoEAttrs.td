@@ -51,7 +51,8 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
   let description = [{
     On an argument of `@loss` it says that the argument is trained: `moe.parameter = #moe.parameter<"lm_head.weight",
     decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>`. `name` is the one in checkpoints; `decay`: whether weight decay applies;
-    element e starts as `mean` + `deviation` · a standard normal number drawn from (seed, name, e).
+    element e starts as `mean` + `deviation` · a standard normal number drawn from (seed, name, e). Both are finite, and
+    `deviation` is not negative.
   }];
   let parameters = (ins
     StringRefParameter<"name in checkpoints">:$name,
@@ -61,6 +62,7 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
   let assemblyFormat = [{
     `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation `>`
   }];
+  let genVerifyDecl = 1;
   let builders = [
     AttrBuilder<(ins "::llvm::StringRef":$name, "bool":$decay, "double":$mean, "double":$deviation), [{
       auto f64 = ::mlir::Float64Type::get($_ctxt);
@@ -78,7 +80,7 @@ def MoE_MemberAttr : MoE_Attr<"Member", "member"> {
     "::mlir::plateau::moe::ParameterAttr":$parameter,
     "int64_t":$offset,
     ArrayRefParameter<"int64_t", "dimensions">:$shape);
-  let assemblyFormat = "`<` $parameter `,` `offset` `=` $offset `,` `shape` `=` `[` $shape `]` `>`";
+  let assemblyFormat = "`<` $parameter `,` `offset` `=` $offset `,` `shape` `=` custom<Shape>($shape) `>`";
   let extraClassDeclaration = [{
     /// Number of elements.
     int64_t getElements() const;
@@ -88,8 +90,8 @@ def MoE_MemberAttr : MoE_Attr<"Member", "member"> {
 def MoE_LayoutAttr : MoE_Attr<"Layout", "layout"> {
   let summary = "the tensors of a flat group, in declaration order";
   let description = [{
-    A group is one buffer; its tensors are views at recorded offsets, in declaration order, without overlap. The group's own
-    size may be larger (padding to a shard size).
+    A group is one buffer; its tensors are views at recorded offsets, in declaration order, without overlap, no two of one
+    name. The group's own size may be larger (padding to a shard size).
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::plateau::moe::MemberAttr", "tensors">:$members);
   let assemblyFormat = "`<` `[` $members `]` `>`";

@@ -127,7 +127,7 @@ def MoE_AdamWOp : MoE_Op<"adamw", [Pure, MoE_Footprint]> {
     - AW2: `first`, `second` and `master` have the length of `parameters`, f32.
     - AW3: `master` is there exactly when the parameters are bf16.
     - AW4: the group holds the layout's extent.
-    - AW5: 0 ≤ beta1, beta2 < 1; epsilon > 0; weight_decay ≥ 0.
+    - AW5: 0 ≤ beta1, beta2 < 1; epsilon > 0, in f32 too; weight_decay ≥ 0.
 
     **Adjoint**: none.
     **Footprint**: no workspace; each new value takes the buffer of the old one.
