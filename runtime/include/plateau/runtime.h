@@ -227,8 +227,9 @@ plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, plr_type type, int6
 /// factor = min(1, max_norm/norm); 1 when norm is 0 or max_norm is +inf; NaN when norm is not finite.
 plr_status plr_clip_factor(plr_lane *lane, const plr_tag *tag, float max_norm, const float *norm, float *factor);
 
-/// AdamW as moe.adamw defines it, in place. `ranges`: (offset, length, decay 0 or 1) triples in elements. master is null
-/// exactly when type is PLR_F32. A factor that is not finite leaves everything as it was. PLR_BAD_DATA when *step < 1.
+/// AdamW as moe.adamw defines it, in place. `ranges`: (offset, length, decay 0 or 1) triples in elements. master is
+/// null exactly when type is PLR_F32. A factor that is not finite leaves everything as it was. PLR_BAD_DATA when *step
+/// < 1.
 plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type type, plr_type gradient_type, int64_t segments,
                      const int64_t *ranges, double beta1, double beta2, double epsilon, double weight_decay,
                      void *parameters, const void *gradients, float *first, float *second, float *master,
