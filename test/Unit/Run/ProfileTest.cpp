@@ -44,7 +44,7 @@ TEST_F(ProfileTest, WritesAChromeTrace) {
 TEST_F(ProfileTest, CountsShapes) {
   ASSERT_EQ(getText(writeGemmShapes(getPath("s"), getSpans())), "");
   EXPECT_EQ(readFile("s"), "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n"
-                           "1 0 1 0 0 16 4 8 1 5000\n0 1 0 0 0 2 4 8 2 4000\n");
+                           "1 0 1 f32 f32 16 4 8 1 5000\n0 1 0 f32 f32 2 4 8 2 4000\n");
 }
 
 TEST_F(ProfileTest, PrintsSharesAndRates) {
