@@ -9,6 +9,8 @@
 // RUN: plateau-run %s --entry empty --compare 0
 // RUN: plateau-run %s --entry zeros --compare 0
 
+// RUN: plateau-run %s --entry onto_factor --compare 1e-5
+
 #an = affine_map<(d0, d1, d2) -> (d0, d2)>
 #at = affine_map<(d0, d1, d2) -> (d2, d0)>
 #bn = affine_map<(d0, d1, d2) -> (d2, d1)>
@@ -70,4 +72,11 @@ func.func @zeros(%b: tensor<3x3xf32>) -> tensor<3x3xf32> {
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x3xf32>) -> tensor<3x3xf32>
   %0 = linalg.matmul ins(%init, %b : tensor<3x3xf32>, tensor<3x3xf32>) outs(%init : tensor<3x3xf32>) -> tensor<3x3xf32>
   return %0 : tensor<3x3xf32>
+}
+
+// Onto a value that is a factor too: the product may not overwrite it while it reads it.
+func.func @onto_factor(%x: tensor<24x24xf32>) -> tensor<24x24xf32> {
+  %a = math.exp %x : tensor<24x24xf32>
+  %b = linalg.matmul ins(%a, %x : tensor<24x24xf32>, tensor<24x24xf32>) outs(%a : tensor<24x24xf32>) -> tensor<24x24xf32>
+  return %b : tensor<24x24xf32>
 }

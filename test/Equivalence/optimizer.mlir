@@ -3,6 +3,8 @@
 // RUN: plateau-run %s --entry master --compare 4e-3
 // RUN: plateau-run %s --entry skipped | FileCheck %s --check-prefix=SKIPPED
 // RUN: plateau-run %s --entry norms | FileCheck %s --check-prefix=NORMS
+// RUN: plateau-run %s --entry one_value --compare 1e-6
+// RUN: plateau-run %s --entry swapped --compare 0
 
 #layout = #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [7, 5]>, <<"b", decay = false, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 35, shape = [20]>]>
 
@@ -64,4 +66,23 @@ func.func @norms(%g: tensor<2xf32> {plateau.values = dense<[3.0, 4.0]> : tensor<
   %b = moe.clip_factor %z max_norm(2.0)
   %c = moe.clip_factor %norm max_norm(0x7F800000)
   return %norm, %a, %b, %c : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// One value in every role: each result has a buffer of its own.
+func.func @one_value(%x: tensor<2xf32> {plateau.values = dense<[3.0, 4.0]> : tensor<2xf32>}, %one: tensor<f32> {plateau.values = dense<1.0> : tensor<f32>},
+    %t: tensor<i32> {plateau.values = dense<2> : tensor<i32>}) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %e = math.exp %x : tensor<2xf32>
+  %p, %m, %v = moe.adamw %e, %e, %e, %e scale %one learning_rate %one step %t beta1(9.0e-01) beta2(9.5e-01)
+    epsilon(1.0e-08) weight_decay(1.0e-01) layout #two
+    : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+  return %p, %m, %v : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// The tensors of a group stored back into it in the other order.
+#halves = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [3]>, <<"b", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 3, shape = [3]>]>
+func.func @swapped(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %g = arith.negf %x : tensor<6xf32>
+  %a, %b = moe.unpack %g layout #halves : tensor<6xf32> -> tensor<3xf32>, tensor<3xf32>
+  %s = moe.pack %b, %a into %g layout #halves : tensor<3xf32>, tensor<3xf32> into tensor<6xf32>
+  return %s : tensor<6xf32>
 }

@@ -60,8 +60,9 @@ private:
   Value allocate(Operation *op, Value result);
   Value allocateBytes(Operation *op, int64_t bytes, bool isWorkspace = false);
   void release(Value memory) { calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory}); }
-  /// Lets `result` have the buffer of `operand`, or a copy of it when the operand is read again; returns the pointer.
-  Value take(Operation *op, Value operand, Value result);
+  /// Lets `result` have the buffer of `operand`, or a copy of it when its bytes are read again or by another operand of
+  /// the same op; returns the pointer.
+  Value take(OpOperand &operand, Value result);
 
   /// The leading arguments of a call on the lane.
   SmallVector<Value> onLane(Operation *op) { return {calls.lane, tag(op)}; }
@@ -142,14 +143,36 @@ Value FunctionLowering::allocate(Operation *op, Value result) {
   return memory;
 }
 
-Value FunctionLowering::take(Operation *op, Value operand, Value result) {
-  if (buffers.canTake(operand, op)) {
-    buffers.bind(result, buffers.getView(operand));
+/// Whether another operand of the op has bytes of `operand`, which the op would then overwrite before or while it reads
+/// them. The tensors that a pack finds in their places are no such operands.
+static bool isReadBeside(OpOperand &operand, const Buffers &buffers) {
+  View view = buffers.getView(operand.get());
+  int64_t end = view.offsetBytes + getTensorBytes(operand.get().getType());
+  auto pack = dyn_cast<PackOp>(operand.getOwner());
+  return llvm::any_of(operand.getOwner()->getOpOperands(), [&](OpOperand &other) {
+    if (other.getOperandNumber() == operand.getOperandNumber() || !buffers.isBound(other.get()))
+      return false;
+    View otherView = buffers.getView(other.get());
+    int64_t otherEnd = otherView.offsetBytes + getTensorBytes(other.get().getType());
+    if (otherView.buffer != view.buffer || otherView.offsetBytes >= end || otherEnd <= view.offsetBytes)
+      return false;
+    if (!pack)
+      return true;
+    MemberAttr member = pack.getLayout().getMembers()[other.getOperandNumber() - 1];
+    int64_t elementBytes = pack.getInto().getType().getElementTypeBitWidth() / 8;
+    return otherView.offsetBytes != view.offsetBytes + member.getOffset() * elementBytes;
+  });
+}
+
+Value FunctionLowering::take(OpOperand &operand, Value result) {
+  Operation *op = operand.getOwner();
+  if (buffers.canTake(operand.get(), op) && !isReadBeside(operand, buffers)) {
+    buffers.bind(result, buffers.getView(operand.get()));
     return pointer(result);
   }
   Value memory = allocate(op, result);
   SmallVector<Value> arguments = onLane(op);
-  arguments.append({memory, pointer(operand), i64(getTensorBytes(operand.getType()))});
+  arguments.append({memory, pointer(operand.get()), i64(getTensorBytes(operand.get().getType()))});
   calls.call(loc, "plr_copy", arguments);
   return memory;
 }
@@ -179,7 +202,7 @@ LogicalResult FunctionLowering::lowerMatmul(linalg::MatmulOp op) {
       !isWorking(result))
     return op.emitOpError("is lowered only for plain or transposed operands of one type, f32 or bf16");
   bool onZeros = isOnZeros(op);
-  Value c = onZeros ? allocate(op, result) : take(op, op.getOutputs()[0], result);
+  Value c = onZeros ? allocate(op, result) : take(op.getOutputsMutable()[0], result);
   int64_t k = dim(a, form->transposeA ? 0 : 1);
   SmallVector<Value> arguments = onLane(op);
   arguments.append({i32(form->transposeA), i32(form->transposeB), i32(!onZeros), type(a), type(result),
@@ -279,7 +302,7 @@ LogicalResult FunctionLowering::lowerUnpack(UnpackOp op) {
 }
 
 LogicalResult FunctionLowering::lowerPack(PackOp op) {
-  Value group = take(op, op.getInto(), op.getResult());
+  Value group = take(op.getIntoMutable(), op.getResult());
   View view = buffers.getView(op.getResult());
   int64_t elementBytes = op.getInto().getType().getElementTypeBitWidth() / 8;
   for (auto [tensor, member] : llvm::zip_equal(op.getTensors(), op.getLayout().getMembers())) {
@@ -301,10 +324,10 @@ LogicalResult FunctionLowering::lowerPack(PackOp op) {
 
 LogicalResult FunctionLowering::lowerAdamW(AdamWOp op) {
   SmallVector<int64_t> ranges = getRanges(op.getLayout(), /*hasDecay=*/true);
-  Value parameters = take(op, op.getParameters(), op.getNewParameters());
-  Value first = take(op, op.getFirst(), op.getNewFirst());
-  Value second = take(op, op.getSecond(), op.getNewSecond());
-  Value master = op.getMaster() ? take(op, op.getMaster(), op.getNewMaster()) : calls.null(loc);
+  Value parameters = take(op.getParametersMutable(), op.getNewParameters());
+  Value first = take(op.getFirstMutable(), op.getNewFirst());
+  Value second = take(op.getSecondMutable(), op.getNewSecond());
+  Value master = op.getMaster() ? take(op.getMasterMutable()[0], op.getNewMaster()) : calls.null(loc);
   auto f64 = [&](const APFloat &value) { return calls.f64(loc, value.convertToDouble()); };
   emit(op, "plr_adamw",
        {type(op.getParameters()), type(op.getGradients()), i64(ranges.size() / 3), calls.array(loc, ranges),
