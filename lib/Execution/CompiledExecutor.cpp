@@ -66,21 +66,22 @@ public:
   llvm::Error writeArgument(int rank, unsigned index, ArrayRef<char> bytes) override {
     if (static_cast<int64_t>(bytes.size()) != getArgumentBytes(index))
       return wrongSize("argument", index, bytes.size(), getArgumentBytes(index));
-    std::memcpy(buffers[rank][index], bytes.data(), bytes.size());
+    llvm::copy(bytes, static_cast<char *>(buffers[rank][index]));
     return llvm::Error::success();
   }
 
   llvm::Error readArgument(int rank, unsigned index, MutableArrayRef<char> bytes) override {
     if (static_cast<int64_t>(bytes.size()) != getArgumentBytes(index))
       return wrongSize("argument", index, bytes.size(), getArgumentBytes(index));
-    std::memcpy(bytes.data(), buffers[rank][index], bytes.size());
+    std::copy_n(static_cast<const char *>(buffers[rank][index]), bytes.size(), bytes.data());
     return llvm::Error::success();
   }
 
   llvm::Error readResult(int rank, unsigned index, MutableArrayRef<char> bytes) override {
     if (static_cast<int64_t>(bytes.size()) != getResultBytes(index))
       return wrongSize("result", index, bytes.size(), getResultBytes(index));
-    std::memcpy(bytes.data(), buffers[rank][function.getNumArguments() + index], bytes.size());
+    std::copy_n(static_cast<const char *>(buffers[rank][function.getNumArguments() + index]), bytes.size(),
+                bytes.data());
     return llvm::Error::success();
   }
 
