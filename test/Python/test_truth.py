@@ -97,26 +97,34 @@ def test_gradients_f32(case, tmp_path):
     compare(read_tensors(gradients), expected, 1e-5)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_gradients_bf16(case, tmp_path):
-    """The error against float64 is at most 1.5 times that of JAX's own bfloat16 run.
-
-    Errors are norms over each tensor and several batches: which element of one batch errs most, and by how much, is chance.
-    """
-    parameters, parameters_file = case.draw_parameters(tmp_path)
-    batches, data = case.draw_batches(tmp_path, 4 if case.tokens < 1024 else 2)
-    ours, yardstick = dict.fromkeys(parameters, 0.0), dict.fromkeys(parameters, 0.0)
+def bf16_errors(case, folder):
+    """For each of several batches: errors of ours and of JAX's bfloat16 run against float64, losses and tensors by name."""
+    parameters, parameters_file = case.draw_parameters(folder)
+    batches, data = case.draw_batches(folder, 4 if case.tokens < 1024 else 2)
     for number, batch in enumerate(batches):
         expected_loss, expected = model.loss_and_gradients(case.config, parameters, batch)
         jax_loss, jax_gradients = model.loss_and_gradients(case.config, parameters, batch, "bfloat16")
-        loss, gradients = gradients_of(case, tmp_path, parameters_file, data, dtype="bf16", batch=number)
+        loss, gradients = gradients_of(case, folder, parameters_file, data, dtype="bf16", batch=number)
         actual = read_tensors(gradients)
         assert actual.keys() == expected.keys()
-        for name in expected:
-            ours[name] += np.sum((actual[name] - expected[name]) ** 2)
-            yardstick[name] += np.sum((jax_gradients[name] - expected[name]) ** 2)
+        tensors = {name: (actual[name] - expected[name], jax_gradients[name] - expected[name]) for name in expected}
+        yield abs(loss - expected_loss), abs(jax_loss - expected_loss), tensors
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_gradients_bf16(case, tmp_path):
+    """The error of each tensor, summed over several batches, is at most 1.5 times that of JAX's own bfloat16 run.
+
+    This is weaker than the same bound on each batch, which is not reached for every tensor: bf16_errors.py prints both, and
+    docs/benchmarks.md has the figures and the cause.
+    """
+    ours, yardstick = {}, {}
+    for loss_error, jax_loss_error, tensors in bf16_errors(case, tmp_path):
         # The error of a loss may be small by chance. One rounding of a logit of size 1 to bfloat16 changes it by up to 2^-9.
-        assert abs(loss - expected_loss) <= max(1.5 * abs(jax_loss - expected_loss), 2**-9)
+        assert loss_error <= max(1.5 * jax_loss_error, 2**-9)
+        for name, (error, jax_error) in tensors.items():
+            ours[name] = ours.get(name, 0.0) + np.sum(error**2)
+            yardstick[name] = yardstick.get(name, 0.0) + np.sum(jax_error**2)
     ratios = {name: np.sqrt(ours[name] / yardstick[name]) for name in ours}
     worst = max(ratios, key=ratios.get)
     assert ratios[worst] <= 1.5, f"{worst}: {ratios[worst]:.3g} times the error of JAX"
