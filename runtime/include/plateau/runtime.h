@@ -26,11 +26,14 @@
 extern "C" {
 #endif
 
-#define PLR_ABI_VERSION 1
+#define PLR_ABI_VERSION 2
 
 typedef struct plr_context plr_context;
 typedef struct plr_lane plr_lane;
 typedef struct plr_event plr_event;
+typedef struct plr_transport plr_transport; ///< Connects the ranks of a run.
+typedef struct plr_group plr_group;         ///< Ranks that take part in a collective, in rank order.
+typedef struct plr_plan plr_plan;           ///< The routes of the tokens of one layer.
 
 typedef int32_t plr_status;
 enum {
@@ -39,7 +42,8 @@ enum {
   PLR_OUT_OF_MEMORY = 2,    ///< A space's limit would be passed.
   PLR_BAD_DATA = 3,         ///< A token id, label, document start or number of an update out of range.
   PLR_INTERRUPTED = 4,      ///< plr_interrupt was called.
-  PLR_INTERNAL = 5          ///< A library or the machine failed.
+  PLR_INTERNAL = 5,         ///< A library or the machine failed.
+  PLR_COMMUNICATION = 6     ///< The ranks disagree about a collective, one did not come, or another rank failed.
 };
 
 typedef int32_t plr_space;
@@ -50,7 +54,8 @@ typedef int32_t plr_lane_kind;
 enum { PLR_COMPUTE = 0, PLR_COMM = 1, PLR_H2D = 2, PLR_D2H = 3, PLR_HOST_LANE = 4, PLR_LANES = 5 };
 
 typedef int32_t plr_type;
-enum { PLR_F32 = 0, PLR_BF16 = 1 };
+/// PLR_I32 and PLR_F64 are types of collectives alone.
+enum { PLR_F32 = 0, PLR_BF16 = 1, PLR_I32 = 2, PLR_F64 = 3 };
 
 /// What a buffer is for. Same values as the compiler's Component.
 typedef int32_t plr_component;
@@ -97,8 +102,9 @@ typedef struct plr_config {
   int64_t device_bytes; ///< Limit of the device space.
   int64_t host_bytes;   ///< Limit of the host space.
   plr_gemm_kind gemm;
-  int32_t poison; ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
-  int32_t trace;  ///< 1: record a span for every call on a lane.
+  int32_t poison;           ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
+  int32_t trace;            ///< 1: record a span for every call on a lane.
+  plr_transport *transport; ///< Null when there is one rank. Outlives the context.
 } plr_config;
 
 // --- Contexts and errors
@@ -114,6 +120,25 @@ void plr_context_destroy(plr_context *context);
 plr_status plr_context_error(plr_context *context, const char **message);
 /// Makes the context fail with PLR_INTERRUPTED at the next call. Safe in a signal handler and from any thread.
 void plr_interrupt(plr_context *context);
+
+// --- Ranks
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// Ranks that are threads of this process. A collective for which not all ranks of its group have come
+/// `timeout_seconds` after the first one fails on all of them, and names who is missing and what each rank does
+/// instead.
+plr_status plr_transport_create_threads(int32_t ranks, double timeout_seconds, plr_transport **transport, char *message,
+                                        size_t size);
+/// After the contexts that use it.
+void plr_transport_destroy(plr_transport *transport);
+
+/// The ranks whose coordinates on a grid differ from this rank's along the axes of the bit set `axes` alone. A grid of
+/// `dimensions` sizes is a view of the linear rank order, row-major; the sizes multiply to the number of ranks. Kept by
+/// the context; null after recording why.
+plr_group *plr_get_group(plr_context *context, const int64_t *shape, int64_t dimensions, int64_t axes);
+int32_t plr_group_size(const plr_group *group);
+/// This rank's place in the group.
+int32_t plr_group_rank(const plr_group *group);
 
 // --- Lanes and events
 // ------------------------------------------------------------------------------------------------------
@@ -221,9 +246,11 @@ plr_status plr_nll(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t col
 plr_status plr_nll_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t columns, int32_t ignore_index,
                         const float *cotangent, const int32_t *labels, const float *count, float *result);
 
-/// norm = sqrt(Σ gradients²) over `segments` ranges of the group: (offset, length) pairs in elements.
-plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments, const int64_t *ranges,
-                         const void *gradients, float *norm);
+/// result = Σ gradients² over `segments` ranges of the group, (offset, length) pairs in elements, in float64.
+plr_status plr_sum_squares(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments, const int64_t *ranges,
+                           const void *gradients, double *result);
+/// norm = sqrt(Σ squares[i][0]), i ascending, in float64.
+plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, int64_t count, const double *const *squares, float *norm);
 /// factor = min(1, max_norm/norm); 1 when norm is 0 or max_norm is +inf; NaN when norm is not finite.
 plr_status plr_clip_factor(plr_lane *lane, const plr_tag *tag, float max_norm, const float *norm, float *factor);
 
@@ -234,6 +261,98 @@ plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type type, plr_type
                      const int64_t *ranges, double beta1, double beta2, double epsilon, double weight_decay,
                      void *parameters, const void *gradients, float *first, float *second, float *master,
                      const float *factor, const float *learning_rate, const int32_t *step);
+
+// --- Collectives
+// ----------------------------------------------------------------------------------------------------------------
+// Every rank of the group makes the same calls in the same order; what does not match (kind, count, type, group, place
+// in the order) fails on all of them. Sums are taken in rank order, bf16 and f32 in f32 and rounded once, so all ranks
+// get the same bits, and the same ones in every run. A group of one rank copies.
+
+/// result[count] = the sum over the ranks of input[count]; result may be input.
+plr_status plr_all_reduce(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,
+                          const void *input, void *result);
+/// result[ranks of the group, count] = input[count] of each rank.
+plr_status plr_all_gather(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,
+                          const void *input, void *result);
+/// result[count] = this rank's part of the sum over the ranks of input[ranks of the group, count].
+plr_status plr_reduce_scatter(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,
+                              const void *input, void *result);
+/// Sends `send_bytes[r]` bytes to rank r of the group and receives `receive_bytes[r]` from it; both sides lie in rank
+/// order without gaps. The sizes, host arrays that the call copies, are checked against each other.
+plr_status plr_all_to_all(plr_lane *lane, const plr_tag *tag, plr_group *group, const int64_t *send_bytes,
+                          const int64_t *receive_bytes, const void *input, void *result);
+
+// --- Experts
+// --------------------------------------------------------------------------------------------------------------------
+// A row is what one token sends to one expert. The group's ranks hold `experts` experts in equal parts, in rank order.
+
+typedef int32_t plr_score;
+enum {
+  PLR_SOFTMAX = 0,       ///< Softmax over all experts, then the top k.
+  PLR_TOP_K_SOFTMAX = 1, ///< The top k, then softmax over them.
+  PLR_SIGMOID = 2        ///< Sigmoid of each logit.
+};
+
+/// How moe.route chooses.
+typedef struct plr_routing {
+  int64_t experts, top_k;
+  int64_t expert_groups, kept_groups; ///< 1 and 1: no groups.
+  plr_score score;
+  int32_t normalize; ///< 1: the weights of a token are divided by their sum.
+  float scale;       ///< The weights are multiplied by it last.
+} plr_routing;
+
+/// ids, weights [tokens, top_k] and counts [experts] as moe.route defines them. `bias` [experts] may be null.
+plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
+                     const float *logits, const float *bias, int32_t *ids, float *weights, int32_t *counts);
+/// logits_grad [tokens, experts] from the cotangent of the weights [tokens, top_k].
+plr_status plr_route_grad(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
+                          const float *cotangent, const float *logits, const int32_t *ids, float *logits_grad);
+
+/// Where the rows of tokens with these `ids` [tokens, top_k] go; −1 sends none, and PLR_BAD_DATA names token, slot and
+/// id of any other id outside [0, experts). Waits for the lane and for the group: after it the number of rows that this
+/// rank receives is known. Received rows lie by expert, then by source rank, token and slot. The tables lie in the
+/// device space. Null after recording why; all calls below then do nothing.
+plr_plan *plr_plan_create(plr_lane *lane, const plr_tag *tag, plr_group *group, int64_t tokens, int64_t top_k,
+                          int64_t experts, const int32_t *ids);
+/// Like plr_release, in the order of calls.
+void plr_plan_release(plr_plan *plan);
+/// Rows this rank receives; 0 for null.
+int64_t plr_plan_rows(const plr_plan *plan);
+
+/// rows [received, columns] = the rows of input [tokens, columns] at their experts; row_values [received] likewise from
+/// values [tokens, top_k]. Either pair may be null. Staging comes from the device space, under the tag's component, and
+/// is released by the call.
+plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
+                        const void *input, const float *values, void *rows, float *row_values);
+/// The adjoint: result [tokens, columns] = the sum of a token's rows, slots ascending, in f32, rounded once; values
+/// [tokens, top_k] = row_values of each slot. A slot without an expert adds nothing and has the value 0. Either pair
+/// may be null.
+plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
+                       const void *rows, const float *row_values, void *result, float *values);
+
+/// result [received, n] = rows [received, k] · op(weights[e]) with the weights of each row's expert: [k, n], or [n, k]
+/// when transpose_weights. Sums in f32. An expert without rows costs nothing.
+plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t transpose_weights,
+                            plr_type type, int64_t n, int64_t k, const void *rows, const void *weights, void *result);
+/// result[e] [m, n] (+)= a_eᵀ · b_e over the rows of each expert of this rank, a [received, m], b [received, n];
+/// exactly 0 for an expert without rows when accumulate = 0. Sums in f32; the result is `type` or f32.
+plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t accumulate,
+                                 plr_type type, plr_type result_type, int64_t m, int64_t n, const void *a,
+                                 const void *b, void *result);
+
+/// result [rows, columns] = silu(gate) · up, [gate | up] = input [rows, 2·columns]; silu(g) = g / (1 + exp(−g)).
+plr_status plr_swiglu(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                      const void *input, void *result);
+/// result [rows, 2·columns] from the cotangent [rows, columns] and the input.
+plr_status plr_swiglu_grad(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                           const void *cotangent, const void *input, void *result);
+/// result[i, :] = factors[i] · input[i, :]
+plr_status plr_scale_rows(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                          const void *input, const float *factors, void *result);
+/// result[i] = Σ_c a[i, c] · b[i, c], in f32.
+plr_status plr_row_dot(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns, const void *a,
+                       const void *b, float *result);
 
 // --- Traces
 // ----------------------------------------------------------------------------------------------------------------
