@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -49,8 +50,15 @@ struct Aliases : OpAsmDialectInterface {
 };
 } // namespace
 
+#define GET_TYPEDEF_CLASSES
+#include "plateau/Dialect/MoE/IR/MoETypes.cpp.inc"
+
 void MoEDialect::initialize() {
   addInterfaces<Aliases>();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "plateau/Dialect/MoE/IR/MoETypes.cpp.inc"
+      >();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
@@ -99,7 +107,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
 }
 
 LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, bool decay,
-                                    FloatAttr mean, FloatAttr deviation) {
+                                    FloatAttr mean, FloatAttr deviation, FlatSymbolRefAttr) {
   if (name.empty())
     return emitError() << "a parameter needs a name";
   if (!mean.getValue().isFinite() || !deviation.getValue().isFinite() || deviation.getValueAsDouble() < 0)

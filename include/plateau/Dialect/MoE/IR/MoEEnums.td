@@ -22,4 +22,11 @@ def MoE_Role : I32EnumAttr<"Role", "what an argument or result of a step is", [
   let genSpecializedAttr = 0;
 }
 
+def MoE_Score : I32EnumAttr<"Score", "how a router turns logits into scores", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"TopKSoftmax", 1, "top_k_softmax">,
+  I32EnumAttrCase<"Sigmoid", 2, "sigmoid">]> {
+  let cppNamespace = "::mlir::plateau::moe";
+  let genSpecializedAttr = 0;
+}
+
 #endif // PLATEAU_DIALECT_MOE_IR_MOEENUMS_TD
