@@ -2,6 +2,7 @@
 
 #include "Buffers.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "plateau/Interfaces/Matmul.h"
 
@@ -9,7 +10,11 @@ using namespace mlir;
 using namespace mlir::plateau;
 
 int64_t mlir::plateau::getTensorBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return 0; // A plan.
+  if (!tensor.hasStaticShape())
+    return maxDynamicBytes;
   return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
 }
 
@@ -36,6 +41,10 @@ int64_t Buffers::getLastRead(const Entry &entry) const {
     for (Operation *user : value.getUsers())
       last = std::max(last, positions.lookup(block->findAncestorOpInBlock(*user)));
   return last;
+}
+
+bool Buffers::isPlan(unsigned buffer) const {
+  return llvm::any_of(entries[buffer].values, [](Value value) { return isa<moe::PlanType>(value.getType()); });
 }
 
 bool Buffers::canTake(Value value, Operation *op) const {
@@ -83,7 +92,8 @@ static Value getFreshOrigin(Value value, Block *block) {
   while (Operation *op = value.getDefiningOp()) {
     if (op->getBlock() != block || !value.hasOneUse())
       return {};
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    // A sum over ranks is taken in place.
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, shard::AllReduceOp>(op)) {
       value = op->getOperand(0);
       continue;
     }

@@ -11,7 +11,9 @@
 
 namespace mlir::plateau {
 
-/// Bytes of a static tensor.
+/// What getTensorBytes gives for a tensor whose rows are known only when the step runs.
+inline constexpr int64_t maxDynamicBytes = int64_t(1) << 62;
+/// Bytes of a tensor, when it is static; 0 for a plan, which is a handle.
 int64_t getTensorBytes(Type type);
 
 /// A range of a buffer: where a tensor value lives.
@@ -35,6 +37,8 @@ public:
   Value getPointer(unsigned buffer) const { return entries[buffer].pointer; }
   int64_t getBytes(unsigned buffer) const { return entries[buffer].bytes; }
   bool isOwned(unsigned buffer) const { return entries[buffer].isOwned; }
+  /// Whether it is the handle of a plan, which the runtime made.
+  bool isPlan(unsigned buffer) const;
 
   /// Whether `op` may overwrite the bytes of `value`: they are writable, and no value that has any of them is read
   /// after `op`.

@@ -1,7 +1,10 @@
 
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
@@ -31,6 +34,30 @@ private:
   LogicalResult verifyOptions(Operation *op);
   /// The layout of the parameters among the arguments of `gradients`; fails when there are none or they have two types.
   FailureOr<LayoutAttr> getLayout(func::FuncOp gradients, Type &element);
+};
+
+/// Which ranks hold the same part of each parameter, and the sums over them.
+class Ranks {
+public:
+  /// Fails when a parameter is divided by a grid that is not one of all the ranks.
+  static FailureOr<Ranks> get(func::FuncOp gradients, LayoutAttr layout);
+
+  /// The sum over all ranks.
+  Value sumOverAll(OpBuilder &builder, Location loc, Value value) const {
+    return sum(builder, loc, value, world, {0}, ranks);
+  }
+  /// A parameter's gradient, summed over the ranks that share the parameter.
+  Value sumGradient(OpBuilder &builder, Location loc, Value gradient, ParameterAttr parameter) const;
+  /// Sums of squares of the gradients in `packed`, each parameter counted once over all ranks.
+  SmallVector<Value> sumSquares(OpBuilder &builder, Location loc, Value packed, LayoutAttr layout) const;
+
+private:
+  Value sum(OpBuilder &builder, Location loc, Value value, FlatSymbolRefAttr grid, ArrayRef<int64_t> axes,
+            int64_t size) const;
+
+  int64_t ranks = 1;
+  FlatSymbolRefAttr world;
+  llvm::MapVector<Attribute, Grid> grids; ///< By symbol.
 };
 
 /// Adds arguments and results to a function that is being built, each pair of a group donated.
@@ -66,6 +93,78 @@ struct Signature {
   }
 };
 } // namespace
+
+FailureOr<Ranks> Ranks::get(func::FuncOp gradients, LayoutAttr layout) {
+  Ranks result;
+  if (auto batch = gradients->getAttrOfType<BatchAttr>("moe.batch"))
+    result.ranks = batch.getRanks();
+  for (MemberAttr member : layout.getMembers()) {
+    FlatSymbolRefAttr symbol = member.getParameter().getShard();
+    if (!symbol)
+      continue;
+    FailureOr<Grid> grid = Grid::lookup(gradients, symbol);
+    if (failed(grid))
+      return gradients.emitError() << "parameter '" << member.getParameter().getName() << "' is divided by grid "
+                                   << symbol << ", and there is none with static sizes: add shard.grid " << symbol;
+    if (grid->getRanks() != result.ranks)
+      return gradients.emitError() << "parameter '" << member.getParameter().getName() << "' is divided by grid "
+                                   << symbol << " of " << grid->getRanks() << " ranks, and moe.batch says "
+                                   << result.ranks;
+    result.grids.insert({symbol, *grid});
+  }
+  if (result.ranks == 1)
+    return result;
+  result.world = FlatSymbolRefAttr::get(gradients.getContext(), "world");
+  FailureOr<Grid> world = Grid::lookup(gradients, result.world);
+  if (succeeded(world)) {
+    if (world->shape.size() != 1 || world->getRanks() != result.ranks)
+      return gradients.emitError() << "shard.grid @world must have the shape " << result.ranks
+                                   << ", the ranks of moe.batch";
+    return result;
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(gradients->getParentOfType<ModuleOp>().getBody());
+  shard::GridOp::create(builder, gradients.getLoc(), "world", ArrayRef<int64_t>{result.ranks});
+  return result;
+}
+
+Value Ranks::sum(OpBuilder &builder, Location loc, Value value, FlatSymbolRefAttr grid, ArrayRef<int64_t> axes,
+                 int64_t size) const {
+  if (size == 1)
+    return value;
+  MLIRContext *context = builder.getContext();
+  auto narrow = llvm::map_to_vector(axes, [](int64_t axis) { return static_cast<shard::GridAxis>(axis); });
+  return shard::AllReduceOp::create(builder, loc, value.getType(), grid, shard::GridAxesAttr::get(context, narrow),
+                                    value, shard::ReductionKindAttr::get(context, shard::ReductionKind::Sum));
+}
+
+Value Ranks::sumGradient(OpBuilder &builder, Location loc, Value gradient, ParameterAttr parameter) const {
+  if (matchPattern(gradient, m_AnyZeroFloat())) // On every rank: no path leads to the parameter.
+    return gradient;
+  FlatSymbolRefAttr shard = parameter.getShard();
+  if (!shard)
+    return sumOverAll(builder, loc, gradient);
+  const Grid &grid = grids.find(shard)->second;
+  SmallVector<int64_t> axes = grid.getReplicaAxes();
+  return sum(builder, loc, gradient, shard, axes, grid.getSize(axes));
+}
+
+SmallVector<Value> Ranks::sumSquares(OpBuilder &builder, Location loc, Value packed, LayoutAttr layout) const {
+  llvm::MapVector<Attribute, SmallVector<MemberAttr>> classes; // by shard
+  for (MemberAttr member : layout.getMembers())
+    classes[member.getParameter().getShard()].push_back(member);
+  SmallVector<Value> squares;
+  for (auto &[shard, members] : classes) {
+    auto part = LayoutAttr::get(builder.getContext(), members);
+    Value square = SumSquaresOp::create(builder, loc, packed, part);
+    if (shard) {
+      const Grid &grid = grids.find(shard)->second;
+      square = sum(builder, loc, square, cast<FlatSymbolRefAttr>(shard), {static_cast<int64_t>(grid.shape.size()) - 1},
+                   grid.getShards());
+    }
+    squares.push_back(square);
+  }
+  return squares;
+}
 
 LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
   // Norm and state are f32: a number that rounds to 0 or inf there is not what was asked for.
@@ -125,6 +224,9 @@ LogicalResult AttachOptimizer::attach() {
   if (failed(verifyOptions(gradients)) || failed(found))
     return failure();
   LayoutAttr layout = *found;
+  FailureOr<Ranks> ranks = Ranks::get(gradients, layout);
+  if (failed(ranks))
+    return failure();
 
   OpBuilder builder(context);
   Type f32 = builder.getF32Type();
@@ -187,10 +289,14 @@ LogicalResult AttachOptimizer::attach() {
   SmallVector<Value> results =
       llvm::map_to_vector(terminator->getOperands(), [&](Value value) { return mapping.lookup(value); });
 
+  for (auto [gradient, member] : llvm::zip_equal(MutableArrayRef(results).drop_front(), layout.getMembers()))
+    gradient = ranks->sumGradient(builder, gradient.getLoc(), gradient, member.getParameter());
+  results[0] = ranks->sumOverAll(builder, results[0].getLoc(), results[0]);
+
   Location pack = withScope(NameLoc::get(builder.getStringAttr("gradients")),
                             ScopeAttr::get(context, Phase::Backward, Component::Gradients, std::nullopt));
   Value packed = PackOp::create(builder, pack, groups[1], ArrayRef(results).drop_front(), layout);
-  Value norm = GradNormOp::create(builder, loc, scalar, packed, layout);
+  Value norm = GradNormOp::create(builder, loc, scalar, ranks->sumSquares(builder, loc, packed, layout));
   Value factor = ClipFactorOp::create(builder, loc, scalar, norm, builder.getF32FloatAttr(clipNorm));
   auto update =
       AdamWOp::create(builder, loc, group, state, state, hasMaster ? Type(state) : Type(), groups[0], packed, groups[2],

@@ -81,6 +81,19 @@ def MoEFoldMatmul : Pass<"moe-fold-matmul"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def MoEFoldRouteGrad : Pass<"moe-fold-route-grad"> {
+  let summary = "Take the gradient of route weights without the experts' outputs";
+  let description = [{
+    The gradient of a route weight is `⟨d, u⟩`, with `d` the cotangent of the combined rows and `u = a · W` the expert's output. This
+    becomes `⟨d · Wᵀ, a⟩`, and `(p ∘ d) · Wᵀ`, which the gradient of `a` needs, becomes `p ∘ (d · Wᵀ)`: one product serves both, and
+    nothing in the backward pass reads `u`, so that its recomputation is dead.
+
+    **Ensures** one `moe.grouped_matmul` less in the backward pass of each layer with experts.
+    **Does not** change a row dot whose product in the other direction is not there.
+  }];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect"];
+}
+
 def MoEFuseElementwise : Pass<"moe-fuse-elementwise"> {
   let summary = "Gather elementwise ops into kernels";
   let description = [{
