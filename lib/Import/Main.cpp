@@ -77,7 +77,7 @@ static CLI::Option *addChoice(CLI::App &app, const std::string &name, T &value, 
 static void addProgramOptions(CLI::App &app, CommandLine &line) {
   moe::MoEAttachOptimizerOptions &optimizer = line.optimizer;
   CLI::Option *required[] = {
-      addSize(app, "--ranks", line.loss.ranks, "Ranks that train together; this version imports one"),
+      addSize(app, "--ranks", line.loss.ranks, "Ranks that train together"),
       addSize(app, "--tokens", line.loss.tokens, "Tokens of each rank and step"),
       addSize(app, "--sequence", line.loss.sequence, "Tokens of a sequence; divides --tokens"),
       addChoice<WorkingType>(app, "--dtype", line.loss.workingType, "Type of parameters and activations",
@@ -86,6 +86,9 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
   for (CLI::Option *option : required)
     option->group("Required without --count");
   CLI::Option *optional[] = {
+      addSize(app, "--expert-ranks", line.loss.expertRanks, "Ranks that divide the experts among them (default: 1)"),
+      addSize(app, "--vocab-ranks", line.loss.vocabularyRanks,
+              "Ranks that divide the output projection among them (default: 1)"),
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
@@ -116,8 +119,11 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       throw CLI::RequiresError("--json", "--count");
     if (line.count)
       return;
-    if (line.loss.ranks != 1)
-      throw CLI::ValidationError("--ranks", "this version imports one rank");
+    for (auto [option, count] :
+         {std::pair("--expert-ranks", line.loss.expertRanks), {"--vocab-ranks", line.loss.vocabularyRanks}})
+      if (line.loss.ranks % count)
+        throw CLI::ValidationError(option, std::to_string(count) + " does not divide --ranks " +
+                                               std::to_string(line.loss.ranks));
     if (line.loss.tokens % line.loss.sequence)
       throw CLI::ValidationError("--tokens", std::to_string(line.loss.tokens) + " is not a multiple of --sequence " +
                                                  std::to_string(line.loss.sequence));
@@ -165,7 +171,7 @@ static llvm::Error run(const CommandLine &line) {
     return inFile(*source, parameters.takeError());
   if (!line.count)
     return emit(*source, *config, *parameters, line);
-  (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*parameters));
+  (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*config, *parameters));
   return flush(llvm::outs(), standardOutput);
 }
 
