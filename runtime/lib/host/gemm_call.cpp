@@ -3,33 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "host/call.h"
 #include "host/gemm.h"
+#include "host/scratch.h"
 #include <cstring>
 
 using namespace plateau::rt;
 using namespace plateau::rt::host;
-
-namespace {
-/// Scratch memory of a product, in the device space like every byte of a step. It is free again once the task is
-/// enqueued: the order of calls is the order of reuse.
-struct Scratch {
-  Scratch(Call &call, int64_t bytes) : call(call), tag(call.getTag()) {
-    tag.component = PLR_WORKSPACE;
-    pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
-  }
-  ~Scratch() {
-    if (pointer)
-      release(call.getContext(), PLR_DEVICE, pointer, call.getName());
-  }
-  Scratch(const Scratch &) = delete;
-  Scratch &operator=(const Scratch &) = delete;
-
-  Call &call;
-  plr_tag tag;
-  void *pointer;
-};
-} // namespace
 
 /// k = 0: a sum of nothing. m or n = 0: no elements. The library is asked for neither.
 static void enqueueEmpty(Call &call, const GemmShape &shape, void *c) {
@@ -60,21 +39,11 @@ static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const
     return;
   }
   Scratch scratch(call, gemm->getScratchBytes());
-  if (context.error.getStatus() != PLR_OK)
-    return;
-  plr_lane &lane = call.getLane();
-  // Another lane's product may be using the same bytes still.
-  if (scratch.pointer)
-    for (const plr_event &use : context.lastScratch)
-      if (use.lane)
-        lane.enqueueWait(use);
-  call.enqueue([=, scratch = scratch.pointer](const Running &) -> Outcome {
+  scratch.enqueue([=, scratch = scratch.get()](const Running &) -> Outcome {
     if (const char *fault = gemm->run(a, b, c, scratch))
       return {PLR_INTERNAL, fault};
     return {};
   });
-  if (scratch.pointer)
-    context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
 }
 
 extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b,

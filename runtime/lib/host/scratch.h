@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// Scratch memory of a call.
+//===----------------------------------------------------------------------===//
+
+#ifndef PLATEAU_RUNTIME_HOST_SCRATCH_H
+#define PLATEAU_RUNTIME_HOST_SCRATCH_H
+
+#include "host/call.h"
+
+namespace plateau::rt::host {
+
+/// Lies in the device space like every byte of a step, under the component workspace. It is free again once the call
+/// has enqueued its task: the order of calls is the order of reuse.
+class Scratch {
+public:
+  /// No memory for zero bytes. A shortage fails the context.
+  Scratch(Call &call, int64_t bytes) : call(call), tag(call.getTag()) {
+    tag.component = PLR_WORKSPACE;
+    pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
+  }
+  ~Scratch() {
+    if (pointer)
+      release(call.getContext(), PLR_DEVICE, pointer, call.getName());
+  }
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+
+  void *get() const { return pointer; }
+
+  /// As Call::enqueue, once no other lane's task uses the same bytes.
+  template <typename Body>
+  void enqueue(const Body &body, const void *extra = nullptr, size_t extraBytes = 0) {
+    plr_context &context = call.getContext();
+    if (context.error.getStatus() != PLR_OK)
+      return;
+    plr_lane &lane = call.getLane();
+    if (pointer)
+      for (const plr_event &use : context.lastScratch)
+        if (use.lane)
+          lane.enqueueWait(use);
+    call.enqueue(body, extra, extraBytes);
+    if (pointer)
+      context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
+  }
+
+private:
+  Call &call;
+  plr_tag tag;
+  void *pointer;
+};
+
+} // namespace plateau::rt::host
+
+#endif // PLATEAU_RUNTIME_HOST_SCRATCH_H
