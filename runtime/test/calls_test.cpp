@@ -251,11 +251,19 @@ TEST(Calls, Optimizer) {
   Floats parameters = {1, 1, 1}, gradients = {3, 100, -4}, first(3), second(3), norm(1), factor(1), rate = {0.125f};
   Ints step = {1};
   const int64_t pairs[] = {0, 1, 2, 1}, triples[] = {0, 1, 1, 2, 1, 0};
-  plr_grad_norm(rank.lane(), &optimizerTag, PLR_F32, 2, pairs, gradients.data(), norm.data());
+  double squares = -1;
+  const double more = 0;
+  {
+    std::vector<const double *> parts = {&squares, &more};
+    plr_sum_squares(rank.lane(), &optimizerTag, PLR_F32, 2, pairs, gradients.data(), &squares);
+    plr_grad_norm(rank.lane(), &optimizerTag, 2, parts.data(), norm.data());
+    parts = {nullptr, nullptr}; // The call has copied them.
+  }
   plr_clip_factor(rank.lane(), &optimizerTag, 2.5f, norm.data(), factor.data());
   plr_adamw(rank.lane(), &optimizerTag, PLR_F32, PLR_F32, 2, triples, 0.9, 0.95, 1e-8, 0.5, parameters.data(),
             gradients.data(), first.data(), second.data(), nullptr, factor.data(), rate.data(), step.data());
   ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
+  EXPECT_EQ(squares, 25);
   EXPECT_EQ(norm[0], 5);
   EXPECT_EQ(factor[0], 0.5);
   EXPECT_NEAR(parameters[0], 1 - 0.125 * 0.5 - 0.125, 1e-6);
@@ -295,4 +303,18 @@ TEST(Calls, OptimizerRefusals) {
       failWith(PLR_INVALID_ARGUMENT,
                [&](plr_lane *lane) { plr_clip_factor(lane, &optimizerTag, -1, numbers.data(), numbers.data()); }),
       "max_norm must be positive");
+  double sum = 1;
+  const double *parts[] = {&sum, nullptr};
+  auto norm = [&](int64_t count, const double *const *squares) {
+    return failWith(PLR_INVALID_ARGUMENT,
+                    [&](plr_lane *lane) { plr_grad_norm(lane, &optimizerTag, count, squares, numbers.data()); });
+  };
+  EXPECT_CONTAINS(norm(2, parts), "squares[1] is null");
+  EXPECT_CONTAINS(norm(1, nullptr), "squares is null");
+  EXPECT_CONTAINS(norm(5000, parts), "count is 5000, but a norm takes at most 4096 sums of squares");
+  const int64_t bad[] = {-1, 2};
+  EXPECT_CONTAINS(
+      failWith(PLR_INVALID_ARGUMENT,
+               [&](plr_lane *lane) { plr_sum_squares(lane, &optimizerTag, PLR_F32, 1, bad, numbers.data(), &sum); }),
+      "segment 0 has offset -1 and length 2");
 }

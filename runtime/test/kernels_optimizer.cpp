@@ -57,6 +57,16 @@ std::vector<double> evenly(int64_t count, double first, double last) {
   return values;
 }
 
+/// sqrt(Σ gradients²) over (offset, length) pairs.
+float normOf(plr_type type, const std::vector<int64_t> &ranges, Tensor &gradients) {
+  double squares = -1;
+  const double *all[] = {&squares};
+  float norm = -1;
+  host::sumSquares(type, static_cast<int64_t>(ranges.size() / 2), ranges.data(), gradients.data(), &squares);
+  host::gradNorm(1, all, &norm);
+  return norm;
+}
+
 class Optimizer : public testing::TestWithParam<plr_type> {};
 
 TEST_P(Optimizer, AgreesWithTheEquationsInAnyBuckets) {
@@ -164,10 +174,7 @@ TEST_P(Optimizer, PaddingIsLeftAlone) {
   EXPECT_TRUE(state.parameters.slice(1, 2).sameBits(before.parameters.slice(1, 2)));
   EXPECT_TRUE(state.first.slice(1, 2).sameBits(before.first.slice(1, 2)));
   EXPECT_LT(state.current()[3], 2);
-  float norm;
-  const int64_t ranges[] = {0, 1, 3, 1};
-  host::gradNorm(GetParam(), 2, ranges, gradients.data(), &norm);
-  EXPECT_NEAR(norm, std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(normOf(GetParam(), {0, 1, 3, 1}, gradients), std::sqrt(2.0), 1e-6);
 }
 
 // One infinite gradient among 1000: the norm is not finite, so nothing of the state changes.
@@ -176,9 +183,7 @@ TEST_P(Optimizer, InfinityLeavesAllAsItWas) {
     State state(GetParam(), evenly(1000, -1, 1)), before = state;
     Tensor gradients = tensorOf(evenly(1000, -1, 1), GetParam());
     gradients.set(617, bad);
-    const int64_t ranges[] = {0, 1000};
-    float norm, factor;
-    host::gradNorm(GetParam(), 1, ranges, gradients.data(), &norm);
+    float norm = normOf(GetParam(), {0, 1000}, gradients), factor;
     EXPECT_FALSE(std::isfinite(norm));
     host::clipFactor(1, &norm, &factor);
     EXPECT_TRUE(std::isnan(factor));
@@ -190,9 +195,7 @@ TEST_P(Optimizer, InfinityLeavesAllAsItWas) {
 TEST_P(Optimizer, NormZeroChangesNothing) {
   State state(GetParam(), {1, -2});
   Tensor gradients = tensorOf({0, 0}, GetParam());
-  const int64_t ranges[] = {0, 2};
-  float norm, factor;
-  host::gradNorm(GetParam(), 1, ranges, gradients.data(), &norm);
+  float norm = normOf(GetParam(), {0, 2}, gradients), factor;
   EXPECT_EQ(norm, 0);
   host::clipFactor(1, &norm, &factor);
   EXPECT_EQ(factor, 1);
@@ -207,9 +210,7 @@ TEST_P(Optimizer, Norm) {
     double squares = 0;
     for (int64_t i = 0; i < count; ++i)
       squares += gradients[i + 3] * gradients[i + 3];
-    const int64_t ranges[] = {3, count / 2, 3 + count / 2, count - count / 2};
-    float norm = NAN;
-    host::gradNorm(GetParam(), 2, ranges, gradients.data(), &norm);
+    float norm = normOf(GetParam(), {3, count / 2, 3 + count / 2, count - count / 2}, gradients);
     EXPECT_NEAR(norm, std::sqrt(squares), 1e-7 * std::sqrt(squares)) << count;
   }
 }
@@ -218,11 +219,35 @@ TEST_P(Optimizer, Norm) {
 TEST_P(Optimizer, NormOfExtremeNumbers) {
   for (double size : {1e30, 1e-30}) {
     Tensor gradients = tensorOf({size, -size, size, size}, GetParam());
-    const int64_t ranges[] = {0, 4};
-    float norm = NAN;
-    host::gradNorm(GetParam(), 1, ranges, gradients.data(), &norm);
-    EXPECT_NEAR(norm / gradients[0], 2, 1e-6);
+    EXPECT_NEAR(normOf(GetParam(), {0, 4}, gradients) / gradients[0], 2, 1e-6);
   }
+}
+
+// Ranges are added in their order: 2^-54 is lost beside 1, but not four of them.
+TEST_P(Optimizer, SumsSquaresInOrder) {
+  Tensor gradients = tensorOf({1, 0x1p-27, 0x1p-27, 0x1p-27, 0x1p-27}, GetParam());
+  const int64_t largeFirst[] = {0, 1, 1, 1, 2, 1, 3, 1, 4, 1}, largeLast[] = {1, 1, 2, 1, 3, 1, 4, 1, 0, 1};
+  double sum = -1;
+  host::sumSquares(GetParam(), 5, largeFirst, gradients.data(), &sum);
+  EXPECT_EQ(sum, 1);
+  host::sumSquares(GetParam(), 5, largeLast, gradients.data(), &sum);
+  EXPECT_EQ(sum, 1 + 0x1p-52);
+  host::sumSquares(GetParam(), 0, nullptr, nullptr, &sum);
+  EXPECT_EQ(sum, 0);
+}
+
+TEST_P(Optimizer, NormOfSeveralGroups) {
+  const double nine = 9, sixteen = 16, huge = 1e300;
+  const double *parts[] = {&nine, &sixteen};
+  float norm = -1;
+  host::gradNorm(2, parts, &norm);
+  EXPECT_EQ(norm, 5);
+  host::gradNorm(0, nullptr, &norm);
+  EXPECT_EQ(norm, 0);
+  // Beyond the numbers of f32.
+  const double *large[] = {&huge};
+  host::gradNorm(1, large, &norm);
+  EXPECT_TRUE(std::isinf(norm));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Optimizer, testing::Values(PLR_F32, PLR_BF16),

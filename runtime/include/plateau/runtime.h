@@ -249,7 +249,7 @@ plr_status plr_nll_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_
 /// result = Σ gradients² over `segments` ranges of the group, (offset, length) pairs in elements, in float64.
 plr_status plr_sum_squares(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments, const int64_t *ranges,
                            const void *gradients, double *result);
-/// norm = sqrt(Σ squares[i][0]), i ascending, in float64.
+/// norm = sqrt(Σ squares[i][0]), i ascending, in float64. The call copies the array of pointers.
 plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, int64_t count, const double *const *squares, float *norm);
 /// factor = min(1, max_norm/norm); 1 when norm is 0 or max_norm is +inf; NaN when norm is not finite.
 plr_status plr_clip_factor(plr_lane *lane, const plr_tag *tag, float max_norm, const float *norm, float *factor);

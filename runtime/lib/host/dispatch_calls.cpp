@@ -122,9 +122,7 @@ static void enqueueMove(Call &call, Move move, Outcome (*run)(const Move &)) {
       part->received = next;
       next += round(received * part->rowBytes);
     }
-  scratch.awaitOthers();
-  call.enqueue([=](const Running &) { return run(move); });
-  scratch.noteUse();
+  scratch.enqueue([=](const Running &) { return run(move); });
 }
 
 extern "C" plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "host/call.h"
 #include "host/gemm.h"
 #include "host/scratch.h"
 #include <cstring>
@@ -39,16 +38,12 @@ static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const
                                 ", k = " + std::to_string(shape.k) + ": " + message);
     return;
   }
-  Scratch scratch(call, gemm->getScratchBytes(), PLR_WORKSPACE);
-  if (context.error.getStatus() != PLR_OK)
-    return;
-  scratch.awaitOthers();
-  call.enqueue([=, scratch = scratch.get()](const Running &) -> Outcome {
+  Scratch scratch(call, gemm->getScratchBytes());
+  scratch.enqueue([=, scratch = scratch.get()](const Running &) -> Outcome {
     if (const char *fault = gemm->run(a, b, c, scratch))
       return {PLR_INTERNAL, fault};
     return {};
   });
-  scratch.noteUse();
 }
 
 extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b,

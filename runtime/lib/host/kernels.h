@@ -40,11 +40,16 @@ Fault nll(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *logPr
           const float *count, float *result);
 Fault nllGrad(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *cotangent, const int32_t *labels,
               const float *count, float *result);
-void gradNorm(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, float *norm);
+void sumSquares(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, double *result);
+void gradNorm(int64_t count, const double *const *squares, float *norm);
 void clipFactor(float maxNorm, const float *norm, float *factor);
 void adamw(plr_type type, plr_type gradientType, int64_t segments, const int64_t *ranges, double beta1, double beta2,
            double epsilon, double weightDecay, void *parameters, const void *gradients, float *first, float *second,
            float *master, const float *factor, const float *learningRate, const int32_t *step);
+void route(const plr_routing &routing, int64_t tokens, const float *logits, const float *bias, int32_t *ids,
+           float *weights, int32_t *counts);
+Fault routeGrad(const plr_routing &routing, int64_t tokens, const float *cotangent, const float *logits,
+                const int32_t *ids, float *logitsGrad);
 
 } // namespace plateau::rt::host
 

@@ -11,7 +11,7 @@
 
 namespace plateau::rt::host {
 
-void gradNorm(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, float *norm) {
+void sumSquares(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, double *result) {
   constexpr int64_t block = 4096;
   const Variant &variant = bestVariant();
   const char *bytes = static_cast<const char *>(gradients);
@@ -22,6 +22,13 @@ void gradNorm(plr_type type, int64_t segments, const int64_t *ranges, const void
     for (int64_t begin = 0; begin < length; begin += block)
       total += variant.sumOfSquares(type, std::min(block, length - begin), bytes + (offset + begin) * size);
   }
+  *result = total;
+}
+
+void gradNorm(int64_t count, const double *const *squares, float *norm) {
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i)
+    total += *squares[i];
   *norm = static_cast<float>(std::sqrt(total));
 }
 

@@ -24,17 +24,39 @@ static void checkRanges(Call &call, int64_t segments, const int64_t *ranges, int
   }
 }
 
-extern "C" plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments,
-                                    const int64_t *ranges, const void *gradients, float *norm) {
-  return enter(lane, "plr_grad_norm", tag, [&](Call &call) {
+extern "C" plr_status plr_sum_squares(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments,
+                                      const int64_t *ranges, const void *gradients, double *result) {
+  return enter(lane, "plr_sum_squares", tag, [&](Call &call) {
     call.type("type", type);
     checkRanges(call, segments, ranges, 2);
     call.tensor("gradients", gradients, {segments});
-    call.tensor("norm", norm, {1});
+    call.tensor("result", result, {1});
     call.enqueue([=](const Running &) -> Outcome {
-      gradNorm(type, segments, ranges, gradients, norm);
+      sumSquares(type, segments, ranges, gradients, result);
       return {};
     });
+  });
+}
+
+extern "C" plr_status plr_grad_norm(plr_lane *lane, const plr_tag *tag, int64_t count, const double *const *squares,
+                                    float *norm) {
+  return enter(lane, "plr_grad_norm", tag, [&](Call &call) {
+    constexpr int64_t most = plr_lane::maxExtraBytes / sizeof(void *);
+    call.size("count", count);
+    if (count > most)
+      call.refuse("count is " + std::to_string(count) + ", but a norm takes at most " + std::to_string(most) +
+                  " sums of squares");
+    call.tensor("squares", squares, {count});
+    for (int64_t i = 0; i < count && !call.isRefused(); ++i)
+      if (!squares[i])
+        call.refuse("squares[" + std::to_string(i) + "] is null");
+    call.tensor("norm", norm, {1});
+    call.enqueue(
+        [=](const Running &running) -> Outcome {
+          gradNorm(count, static_cast<const double *const *>(running.extra), norm);
+          return {};
+        },
+        squares, call.isRefused() ? 0 : static_cast<size_t>(count) * sizeof(double *));
   });
 }
 

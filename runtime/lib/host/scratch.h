@@ -2,7 +2,7 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Memory that a call needs while it runs.
+// Scratch memory of a call.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_HOST_SCRATCH_H
@@ -12,12 +12,12 @@
 
 namespace plateau::rt::host {
 
-/// In the device space like every byte of a step. It is free again once the task is enqueued: the order of calls is the
-/// order of reuse.
+/// Lies in the device space like every byte of a step, under the component workspace unless the call names another. It
+/// is free again once the call has enqueued its task: the order of calls is the order of reuse.
 class Scratch {
 public:
-  /// The call fails when there is no memory.
-  Scratch(Call &call, int64_t bytes, plr_component component) : call(call), tag(call.getTag()) {
+  /// No memory for zero bytes. A shortage fails the context.
+  Scratch(Call &call, int64_t bytes, plr_component component = PLR_WORKSPACE) : call(call), tag(call.getTag()) {
     tag.component = component;
     pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
   }
@@ -28,21 +28,22 @@ public:
   Scratch(const Scratch &) = delete;
   Scratch &operator=(const Scratch &) = delete;
 
-  /// Null when nothing was asked for.
   void *get() const { return pointer; }
 
-  /// Before the task is enqueued: another lane's call may be using the same bytes still.
-  void awaitOthers() {
-    if (pointer)
-      for (const plr_event &use : call.getContext().lastScratch)
-        if (use.lane)
-          call.getLane().enqueueWait(use);
-  }
-  /// After the task is enqueued.
-  void noteUse() {
+  /// As Call::enqueue, once no other lane's task uses the same bytes.
+  template <typename Body>
+  void enqueue(const Body &body, const void *extra = nullptr, size_t extraBytes = 0) {
+    plr_context &context = call.getContext();
+    if (context.error.getStatus() != PLR_OK)
+      return;
     plr_lane &lane = call.getLane();
     if (pointer)
-      call.getContext().lastScratch[lane.kind] = {&lane, lane.getTicket()};
+      for (const plr_event &use : context.lastScratch)
+        if (use.lane)
+          lane.enqueueWait(use);
+    call.enqueue(body, extra, extraBytes);
+    if (pointer)
+      context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
   }
 
 private:

@@ -21,6 +21,11 @@ const Variant variant = {PLATEAU_RT_NAME(PLATEAU_RT_VARIANT),
                          logSoftmaxGrad,
                          sumOfSquares,
                          adamw,
+                         swiglu,
+                         swigluGrad,
+                         scaleRows,
+                         rowDot,
+                         roundSums,
                          exponentials};
 
 void exponentials(int64_t count, const float *values, float *result) {

@@ -48,6 +48,11 @@ struct Variant {
   decltype(&baseline::logSoftmaxGrad) logSoftmaxGrad;
   decltype(&baseline::sumOfSquares) sumOfSquares;
   decltype(&baseline::adamw) adamw;
+  decltype(&baseline::swiglu) swiglu;
+  decltype(&baseline::swigluGrad) swigluGrad;
+  decltype(&baseline::scaleRows) scaleRows;
+  decltype(&baseline::rowDot) rowDot;
+  decltype(&baseline::roundSums) roundSums;
   decltype(&baseline::exponentials) exponentials;
 };
 
