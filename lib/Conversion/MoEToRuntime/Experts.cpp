@@ -32,10 +32,13 @@ FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr sym
   for (int64_t axis : axes)
     bits |= int64_t(1) << axis;
   Value &group = groups[{symbol, bits}];
-  if (!group)
+  if (!group) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(prologue);
     group = calls.call(loc, "plr_get_group",
                        {calls.context, calls.array(loc, grid->shape), i64(grid->shape.size()), i64(bits)},
                        calls.getPointerType());
+  }
   return group;
 }
 
@@ -152,7 +155,11 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
                       i32(static_cast<int32_t>(attr.getScore())),
                       i32(attr.getNormalize()),
                       calls.f32(loc, attr.getScale().getValue().convertToFloat())};
-    Value memory = LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+    Value memory = [&] {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfter(prologue);
+      return LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+    }();
     for (auto [index, value] : llvm::enumerate(fields))
       LLVM::StoreOp::create(builder, loc, value,
                             LLVM::GEPOp::create(builder, loc, pointerType, structType, memory,
@@ -194,7 +201,8 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         follow(o.getInput());
         Value result = allocate(op, o.getResult());
         emit(op, "plr_swiglu",
-             {type(o.getInput()), getRowCount(o.getInput()), i64(columns(o.getResult())), pointer(o.getInput()), result});
+             {type(o.getInput()), getRowCount(o.getInput()), i64(columns(o.getResult())), pointer(o.getInput()),
+              result});
         return success();
       })
       .Case<SwiGLUGradOp>([&](SwiGLUGradOp o) {
@@ -217,7 +225,8 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         follow(o.getA());
         Value result = allocate(op, o.getResult());
         emit(op, "plr_row_dot",
-             {type(o.getA()), getRowCount(o.getA()), i64(columns(o.getA())), pointer(o.getA()), pointer(o.getB()), result});
+             {type(o.getA()), getRowCount(o.getA()), i64(columns(o.getA())), pointer(o.getA()), pointer(o.getB()),
+              result});
         return success();
       })
       .Default([&](Operation *) { return op->emitOpError("is not lowered to the runtime"); });
