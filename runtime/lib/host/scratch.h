@@ -17,7 +17,7 @@ namespace plateau::rt::host {
 class Scratch {
 public:
   /// The call fails when there is no memory.
-  Scratch(Call &call, int64_t bytes, plr_component component) : call(call), tag(call.getTag()) {
+  Scratch(Call &call, int64_t bytes, plr_component component) : call(call), tag(call.getTag()), bytes(bytes) {
     tag.component = component;
     pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
   }
@@ -32,22 +32,14 @@ public:
   void *get() const { return pointer; }
 
   /// Before the task is enqueued: another lane's call may be using the same bytes still.
-  void awaitOthers() {
-    if (pointer)
-      for (const plr_event &use : call.getContext().lastScratch)
-        if (use.lane)
-          call.getLane().enqueueWait(use);
-  }
+  void awaitOthers() { call.getContext().scratchUses.await(call.getLane(), pointer, bytes); }
   /// After the task is enqueued.
-  void noteUse() {
-    plr_lane &lane = call.getLane();
-    if (pointer)
-      call.getContext().lastScratch[lane.kind] = {&lane, lane.getTicket()};
-  }
+  void noteUse() { call.getContext().scratchUses.note(call.getLane(), pointer, bytes); }
 
 private:
   Call &call;
   plr_tag tag;
+  int64_t bytes;
   void *pointer;
 };
 
