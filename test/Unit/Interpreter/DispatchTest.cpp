@@ -185,9 +185,10 @@ TEST_F(Dispatch, ThereAndBack) {
   }
 }
 
-// (2^53 − 2^53) + 1 in the order of slots; the rows lie as 2^53, 1, −2^53.
+// (2^60 − 2^60) + 1 in the order of slots; the one is lost in the order of rows (2^60, 1, −2^60) and from the last slot
+// on.
 TEST_F(Dispatch, CombineAddsInOrderOfSlots) {
-  double big = std::ldexp(1.0, 53);
+  double big = std::ldexp(1.0, 60);
   Layout layout = {{1}, 3, 1, 3};
   EXPECT_EQ(evaluateOnRanks(getCombine(layout), {{{big, big, 1, 1, 1, 1, -big, -big, -1}, {0, 2, 1}}}),
             RankNumbers({{{1, 1, 1}}}));
