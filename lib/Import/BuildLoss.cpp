@@ -78,16 +78,18 @@ private:
   Value buildVocabularyLoss(Value stream, Value labels);
 
   // Small pieces.
-  /// `input` · `weight`ᵀ, summed in f32 and left there; nn.Linear keeps its weight as [out, in].
+  /// `input` · `weight`ᵀ, summed in f32 and left there; nn.Linear keeps its weight as [out, in]. Each product rounds
+  /// `input` for itself, so that the cotangents of an input of several are added in f32.
   Value buildLinear(Location loc, Value input, Value weight);
+  /// A norm in f32, whatever the working type.
   Value buildNorm(Location loc, Value input, Value weight);
   /// [N, heads · head size] as [N, heads, head size], and back.
   Value splitHeads(Location loc, Value rows, int64_t heads);
   Value joinHeads(Location loc, Value heads);
-  /// Elementwise work is done in f32 and rounded to the working type once, at its end.
+  /// Activations are f32. What a matrix product reads is rounded to the working type, and so are gate and up, the
+  /// largest values that the backward pass reads.
   Value widen(Location loc, Value value);
   Value narrow(Location loc, Value value);
-  Value buildSum(Location loc, Value a, Value b);
   Value buildSwiGLU(Location loc, Value gate, Value up);
 
   OpBuilder builder;
@@ -151,27 +153,30 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 Value LossBuilder::buildLinear(Location loc, Value input, Value weight) {
-  return createMatmul(builder, loc, input, weight, {/*transposeA=*/false, /*transposeB=*/true});
+  return createMatmul(builder, loc, narrow(loc, input), weight, {/*transposeA=*/false, /*transposeB=*/true});
 }
 
 Value LossBuilder::buildNorm(Location loc, Value input, Value weight) {
   auto type = cast<RankedTensorType>(input.getType());
   Type inverse = getTensor(type.getShape().drop_back(), builder.getF32Type());
-  return moe::RMSNormOp::create(builder, loc, TypeRange{type, inverse}, input, weight,
+  return moe::RMSNormOp::create(builder, loc, TypeRange{type, inverse}, input, widen(loc, weight),
                                 builder.getF32FloatAttr(float(config.rmsNormEpsilon)))
       .getOutput();
 }
 
 Value LossBuilder::splitHeads(Location loc, Value rows, int64_t heads) {
   SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
-  return tensor::ExpandShapeOp::create(builder, loc, getTensor({options.tokens, heads, config.headDim}), rows, groups);
+  Type element = cast<RankedTensorType>(rows.getType()).getElementType();
+  return tensor::ExpandShapeOp::create(builder, loc, getTensor({options.tokens, heads, config.headDim}, element), rows,
+                                       groups);
 }
 
 Value LossBuilder::joinHeads(Location loc, Value heads) {
   SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
   auto type = cast<RankedTensorType>(heads.getType());
   return tensor::CollapseShapeOp::create(
-      builder, loc, getTensor({type.getDimSize(0), type.getDimSize(1) * type.getDimSize(2)}), heads, groups);
+      builder, loc, getTensor({type.getDimSize(0), type.getDimSize(1) * type.getDimSize(2)}, type.getElementType()),
+      heads, groups);
 }
 
 Value LossBuilder::widen(Location loc, Value value) {
@@ -188,10 +193,6 @@ Value LossBuilder::narrow(Location loc, Value value) {
   return arith::TruncFOp::create(builder, loc, type.clone(working), value);
 }
 
-Value LossBuilder::buildSum(Location loc, Value a, Value b) {
-  return narrow(loc, arith::AddFOp::create(builder, loc, widen(loc, a), widen(loc, b)));
-}
-
 /// silu(gate) · up with silu(g) = g / (1 + exp(min(−g, 80))). The bound changes silu by less than |g| · 2e-35 and keeps
 /// the exponential finite: backward multiplies it by quotients that underflow to 0, and 0 · inf would be NaN.
 Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
@@ -202,7 +203,7 @@ Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
   Value bounded = arith::MinimumFOp::create(builder, loc, arith::NegFOp::create(builder, loc, g), bound);
   Value exponential = math::ExpOp::create(builder, loc, bounded);
   Value silu = arith::DivFOp::create(builder, loc, g, arith::AddFOp::create(builder, loc, one, exponential));
-  return narrow(loc, arith::MulFOp::create(builder, loc, silu, u));
+  return arith::MulFOp::create(builder, loc, silu, u);
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,8 +214,7 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto at = [&](StringRef name) { return locate(Component::Attention, layer, name); };
   Value x = buildNorm(at("input_layernorm"), layer.getStream(), layer.getWeight("input_layernorm"));
   auto project = [&](StringRef name, int64_t heads) {
-    Value rows = narrow(at(name), buildLinear(at(name), x, layer.getWeight("self_attn." + name)));
-    return splitHeads(at(name), rows, heads);
+    return splitHeads(at(name), buildLinear(at(name), x, layer.getWeight("self_attn." + name)), heads);
   };
   auto turn = [&](StringRef norm, StringRef rotary, Value heads) -> Value {
     Value scaled = buildNorm(at(norm), heads, layer.getWeight("self_attn." + norm));
@@ -230,8 +230,8 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto attention = moe::AttentionOp::create(builder, at("attention"), TypeRange{query.getType(), lse}, query, key,
                                             value, layer.getStarts(), scale);
   Value rows = joinHeads(at("attention"), attention.getOutput());
-  Value output = narrow(at("o_proj"), buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj")));
-  return buildSum(at("attention_residual"), layer.getStream(), output);
+  Value output = buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj"));
+  return arith::AddFOp::create(builder, at("attention_residual"), layer.getStream(), output);
 }
 
 Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
@@ -240,8 +240,8 @@ Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
   Value gate = narrow(at("gate_proj"), buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj")));
   Value up = narrow(at("up_proj"), buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj")));
   Value hidden = buildSwiGLU(at("swiglu"), gate, up);
-  Value output = narrow(at("down_proj"), buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj")));
-  return buildSum(at("dense_residual"), stream, output);
+  Value output = buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj"));
+  return arith::AddFOp::create(builder, at("dense_residual"), stream, output);
 }
 
 Value LossBuilder::buildLayer(const Layer &layer) { return buildFeedForward(layer, buildAttention(layer)); }
@@ -289,10 +289,10 @@ OwningOpRef<ModuleOp> LossBuilder::build() {
   auto rotary =
       moe::RotaryTableOp::create(builder, locate(Component::Attention, "rotary_table"), TypeRange{phases, phases},
                                  positions, builder.getF64FloatAttr(config.ropeTheta));
-  Value stream =
-      moe::EmbeddingOp::create(builder, locate(Component::Embedding, "embed_tokens"),
-                               getTensor({options.tokens, config.hiddenSize}), getWeight("model.embed_tokens"), tokens);
-  stream = buildLayers(stream, rotary.getCos(), rotary.getSin(), starts);
+  Location embedding = locate(Component::Embedding, "embed_tokens");
+  Value rows = moe::EmbeddingOp::create(builder, embedding, getTensor({options.tokens, config.hiddenSize}),
+                                        getWeight("model.embed_tokens"), tokens);
+  Value stream = buildLayers(widen(embedding, rows), rotary.getCos(), rotary.getSin(), starts);
   Value loss = buildVocabularyLoss(stream, labels);
   func::ReturnOp::create(builder, function.getLoc(), loss);
   if (failed(verify(*module)))
