@@ -16,6 +16,7 @@ inline void registerAllDialects(DialectRegistry &registry) {
   registerArithDifferentiableModels(registry);
   registerLinalgDifferentiableModels(registry);
   registerMathDifferentiableModels(registry);
+  registerShardModels(registry);
   registerTensorDifferentiableModels(registry);
 }
 

@@ -2,6 +2,7 @@
 
 #include "plateau/Execution/CompiledExecutor.h"
 #include "RuntimeSymbols.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -26,6 +27,10 @@ struct ContextDeleter {
   void operator()(plr_context *context) const { plr_context_destroy(context); }
 };
 using Context = std::unique_ptr<plr_context, ContextDeleter>;
+struct TransportDeleter {
+  void operator()(plr_transport *transport) const { plr_transport_destroy(transport); }
+};
+using Transport = std::unique_ptr<plr_transport, TransportDeleter>;
 
 /// What an argument or result counts under.
 plr_component getComponent(std::optional<Role> role) {
@@ -35,6 +40,7 @@ plr_component getComponent(std::optional<Role> role) {
   case Role::Tokens:
     return PLR_EMBEDDING;
   case Role::Labels:
+  case Role::LabelCount:
   case Role::Loss:
     return PLR_VOCABULARY;
   case Role::Positions:
@@ -131,7 +137,8 @@ private:
   /// One for each argument, then for each result: "argument first_moment", or "argument #3" of one without a role.
   std::vector<std::string> names;
   std::vector<plr_tag> tags;
-  std::vector<Context> contexts; ///< Released before the tags, last.
+  Transport transport;           ///< Null for one rank.
+  std::vector<Context> contexts; ///< Released before the tags and the transport, last.
   std::vector<std::vector<void *>> buffers;
 };
 } // namespace
@@ -149,6 +156,8 @@ llvm::Error Executor::compile() {
   func::FuncOp copy = function.clone();
   copy.setPublic();
   module->push_back(copy);
+  for (auto grid : function->getParentOfType<ModuleOp>().getOps<shard::GridOp>())
+    module->push_back(grid.clone());
   PassManager manager(context);
   buildLowerDynamicPipeline(manager);
   if (failed(manager.run(*module)))
@@ -214,6 +223,13 @@ llvm::Expected<void *> Executor::allocate(int rank, int64_t bytes, const plr_tag
 
 llvm::Error Executor::createContexts() {
   createTags();
+  if (ranks > 1) {
+    plr_transport *made = nullptr;
+    char message[512] = "";
+    if (plr_transport_create_threads(ranks, options.collectiveTimeout, &made, message, sizeof(message)) != PLR_OK)
+      return llvm::createStringError("%s", message);
+    transport.reset(made);
+  }
   for (int rank = 0; rank < ranks; ++rank) {
     plr_config config = {};
     config.abi_version = PLR_ABI_VERSION;
@@ -224,6 +240,8 @@ llvm::Error Executor::createContexts() {
     config.gemm = options.gemm;
     config.poison = options.poison;
     config.trace = options.trace;
+    config.strict = options.strict;
+    config.transport = transport.get();
     plr_context *context = nullptr;
     char message[512] = "";
     if (plr_context_create(&config, &context, message, sizeof(message)) != PLR_OK)

@@ -8,6 +8,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
@@ -38,8 +40,10 @@ struct Layer {
   Value getSin() const { return inputs[2]; }
   Value getStarts() const { return inputs[3]; }
   /// The value of "model.layers.<index>.<name>.weight".
-  Value getWeight(const Twine &name) const {
-    std::string wanted = ("model.layers." + Twine(index) + "." + name + ".weight").str();
+  Value getWeight(const Twine &name) const { return getTensor(name + ".weight"); }
+  /// The value of "model.layers.<index>.<name>".
+  Value getTensor(const Twine &name) const {
+    std::string wanted = ("model.layers." + Twine(index) + "." + name).str();
     const Parameter *found =
         llvm::find_if(parameters, [&](const Parameter &parameter) { return parameter.name == wanted; });
     return inputs[4 + (found - parameters.begin())];
@@ -65,7 +69,10 @@ private:
     return locate(component, "layers." + Twine(layer.index) + "." + name, layer.index);
   }
 
-  // The function and its arguments.
+  // The grids of ranks, the function and its arguments.
+  void createGrids(ModuleOp module);
+  /// Shape of a rank's part of a parameter, and the grid that divides it, null when every rank has all of it.
+  std::pair<SmallVector<int64_t>, FlatSymbolRefAttr> divide(const Parameter &parameter);
   func::FuncOp createFunction(ModuleOp module);
   Value getWeight(StringRef name) { return weights.lookup((name + ".weight").str()); }
 
@@ -75,6 +82,8 @@ private:
   Value buildLayer(const Layer &layer);
   Value buildAttention(const Layer &layer);
   Value buildFeedForward(const Layer &layer, Value stream);
+  Value buildExperts(const Layer &layer, Value x);
+  Value buildSharedExpert(const Layer &layer, Value x);
   Value buildVocabularyLoss(Value stream, Value labels);
 
   // Small pieces.
@@ -89,6 +98,8 @@ private:
   Value narrow(Location loc, Value value);
   Value buildSum(Location loc, Value a, Value b);
   Value buildSwiGLU(Location loc, Value gate, Value up);
+  /// 1 + exp(min(−value, 80)), in f32: a sigmoid's reciprocal.
+  Value buildBoundedExponential(Location loc, Value value);
 
   OpBuilder builder;
   const ModelConfig &config;
@@ -109,6 +120,40 @@ Location LossBuilder::locate(Component component, const Twine &name, std::option
 // The function and its arguments
 //===----------------------------------------------------------------------===//
 
+static constexpr StringRef worldGrid = "world", expertGrid = "experts", vocabularyGrid = "vocab";
+
+void LossBuilder::createGrids(ModuleOp module) {
+  builder.setInsertionPointToEnd(module.getBody());
+  auto add = [&](StringRef name, ArrayRef<int64_t> shape) {
+    shard::GridOp::create(builder, NameLoc::get(builder.getStringAttr(name)), name, shape);
+  };
+  // The last axis divides; ranks along the one before it hold copies.
+  auto addDivided = [&](StringRef name, int64_t parts) {
+    if (parts == options.ranks)
+      add(name, {parts});
+    else
+      add(name, {options.ranks / parts, parts});
+  };
+  if (options.ranks > 1)
+    add(worldGrid, {options.ranks});
+  if (!config.sparse.empty())
+    addDivided(expertGrid, options.expertRanks);
+  if (options.vocabularyRanks > 1)
+    addDivided(vocabularyGrid, options.vocabularyRanks);
+}
+
+std::pair<SmallVector<int64_t>, FlatSymbolRefAttr> LossBuilder::divide(const Parameter &parameter) {
+  SmallVector<int64_t> shape = llvm::to_vector(ArrayRef<int64_t>(parameter.shape));
+  int64_t parts = parameter.shard == Shard::Experts      ? options.expertRanks
+                  : parameter.shard == Shard::Vocabulary ? options.vocabularyRanks
+                                                         : 1;
+  if (parts == 1)
+    return {shape, {}};
+  shape[0] /= parts;
+  StringRef grid = parameter.shard == Shard::Experts ? expertGrid : vocabularyGrid;
+  return {shape, FlatSymbolRefAttr::get(builder.getContext(), grid)};
+}
+
 func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   MLIRContext *context = builder.getContext();
   SmallVector<Type> types;
@@ -125,12 +170,16 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   for (const Parameter &parameter : parameters) {
     double mean = parameter.isNorm() ? 1.0 : 0.0;
     double deviation = parameter.isNorm() ? 0.0 : config.initializerRange;
-    add(getTensor(parameter.shape), "moe.parameter",
-        moe::ParameterAttr::get(context, parameter.name, /*decay=*/!parameter.isNorm(), mean, deviation),
+    auto [shape, grid] = divide(parameter);
+    add(getTensor(shape), "moe.parameter",
+        moe::ParameterAttr::get(context, parameter.name, /*decay=*/!parameter.isNorm(), mean, deviation, grid),
         locate(Component::Parameters, parameter.name, parameter.layer));
   }
 
   Type loss = getTensor({}, builder.getF32Type());
+  if (options.takesLabelCount)
+    add(loss, "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
+        NameLoc::get(builder.getStringAttr("label_count")));
   builder.setInsertionPointToEnd(module.getBody());
   auto function = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                        builder.getFunctionType(types, loss));
@@ -141,7 +190,7 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   Block *body = &function.getBody().emplaceBlock();
   body->addArguments(types, locations);
   builder.setInsertionPointToStart(body);
-  for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().take_back(parameters.size())))
+  for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().slice(4, parameters.size())))
     weights[parameter.name] = argument;
   return function;
 }
@@ -192,16 +241,19 @@ Value LossBuilder::buildSum(Location loc, Value a, Value b) {
   return narrow(loc, arith::AddFOp::create(builder, loc, widen(loc, a), widen(loc, b)));
 }
 
+Value LossBuilder::buildBoundedExponential(Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 1.0f));
+  Value bound = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 80.0f));
+  Value bounded = arith::MinimumFOp::create(builder, loc, arith::NegFOp::create(builder, loc, value), bound);
+  return arith::AddFOp::create(builder, loc, one, math::ExpOp::create(builder, loc, bounded));
+}
+
 /// silu(gate) · up with silu(g) = g / (1 + exp(min(−g, 80))). The bound changes silu by less than |g| · 2e-35 and keeps
 /// the exponential finite: backward multiplies it by quotients that underflow to 0, and 0 · inf would be NaN.
 Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
   Value g = widen(loc, gate), u = widen(loc, up);
-  auto type = cast<RankedTensorType>(g.getType());
-  Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 1.0f));
-  Value bound = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 80.0f));
-  Value bounded = arith::MinimumFOp::create(builder, loc, arith::NegFOp::create(builder, loc, g), bound);
-  Value exponential = math::ExpOp::create(builder, loc, bounded);
-  Value silu = arith::DivFOp::create(builder, loc, g, arith::AddFOp::create(builder, loc, one, exponential));
+  Value silu = arith::DivFOp::create(builder, loc, g, buildBoundedExponential(loc, g));
   return narrow(loc, arith::MulFOp::create(builder, loc, silu, u));
 }
 
@@ -234,9 +286,76 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   return buildSum(at("attention_residual"), layer.getStream(), output);
 }
 
+Value LossBuilder::buildExperts(const Layer &layer, Value x) {
+  const ExpertConfig &experts = config.experts;
+  auto routing = [&](StringRef name) { return locate(Component::Routing, layer, name); };
+  auto dispatch = [&](StringRef name) { return locate(Component::Dispatch, layer, name); };
+  auto expert = [&](StringRef name) { return locate(Component::Experts, layer, name); };
+  MLIRContext *context = builder.getContext();
+
+  Value logits = buildLinear(routing("router"), x, layer.getWeight("mlp.gate"));
+  static_assert(static_cast<int>(Scoring::Sigmoid) == static_cast<int>(moe::Score::Sigmoid));
+  auto choice = moe::RoutingAttr::get(context, experts.topK, static_cast<moe::Score>(experts.scoring), experts.groups,
+                                      experts.keptGroups, experts.normalize,
+                                      builder.getF32FloatAttr(static_cast<float>(experts.scale)));
+  SmallVector<int64_t> slots = {options.tokens, experts.topK};
+  auto route =
+      moe::RouteOp::create(builder, routing("route"),
+                           TypeRange{getTensor(slots, builder.getI32Type()), getTensor(slots, builder.getF32Type()),
+                                     getTensor({experts.experts}, builder.getI32Type())},
+                           logits, /*bias=*/Value(), choice);
+
+  auto grid = FlatSymbolRefAttr::get(context, expertGrid);
+  auto planType = moe::PlanType::get(context, experts.experts, options.expertRanks, options.tokens, experts.topK);
+  Value plan = moe::PlanOp::create(builder, routing("plan"), planType, route.getIds(), grid);
+  auto rowsType = [&](int64_t columns) { return getTensor({ShapedType::kDynamic, columns}); };
+  auto sent = moe::DispatchOp::create(builder, dispatch("dispatch"), rowsType(config.hiddenSize),
+                                      getTensor({ShapedType::kDynamic}, builder.getF32Type()), x, route.getWeights(),
+                                      plan, grid);
+  auto multiply = [&](StringRef name, Value rows, int64_t columns) -> Value {
+    return moe::GroupedMatmulOp::create(builder, expert(name), rowsType(columns), rows,
+                                        layer.getTensor("mlp.experts." + name), plan, /*transpose=*/true);
+  };
+  Value gateUp = multiply("gate_up_proj", sent.getRows(), 2 * experts.intermediateSize);
+  Value hidden = moe::SwiGLUOp::create(builder, expert("swiglu"), rowsType(experts.intermediateSize), gateUp);
+  Value output = multiply("down_proj", hidden, config.hiddenSize);
+  Value scaled = moe::ScaleRowsOp::create(builder, expert("scale_rows"), output, sent.getRowValues());
+  return moe::CombineOp::create(builder, dispatch("combine"), x.getType(), Type(), scaled, Value(), plan, grid)
+      .getResult();
+}
+
+Value LossBuilder::buildSharedExpert(const Layer &layer, Value x) {
+  auto at = [&](StringRef name) { return locate(Component::Experts, layer, name); };
+  std::string prefix = config.experts.sharedGate ? "mlp.shared_expert." : "mlp.shared_experts.";
+  auto multiply = [&](StringRef name, StringRef weight, Value input) {
+    return narrow(at(name), buildLinear(at(name), input, layer.getWeight(prefix + weight)));
+  };
+  Value gate = multiply("shared_gate_proj", "gate_proj", x), up = multiply("shared_up_proj", "up_proj", x);
+  Value hidden = buildSwiGLU(at("shared_swiglu"), gate, up);
+  if (!config.experts.sharedGate)
+    return multiply("shared_down_proj", "down_proj", hidden);
+  // One sigmoid a token scales the output.
+  Location loc = at("shared_expert_gate");
+  Value output = buildLinear(at("shared_down_proj"), hidden, layer.getWeight(prefix + "down_proj"));
+  Value logit = buildLinear(loc, x, layer.getWeight("mlp.shared_expert_gate"));
+  auto column = cast<RankedTensorType>(logit.getType());
+  Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(column, 1.0f));
+  Value sigmoid = arith::DivFOp::create(builder, loc, one, buildBoundedExponential(loc, logit));
+  Value factors = tensor::CollapseShapeOp::create(builder, loc, getTensor({options.tokens}, builder.getF32Type()),
+                                                  sigmoid, ArrayRef<ReassociationIndices>{{0, 1}});
+  return narrow(loc, moe::ScaleRowsOp::create(builder, loc, output, factors));
+}
+
 Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
   auto at = [&](StringRef name) { return locate(Component::Dense, layer, name); };
   Value x = buildNorm(at("post_attention_layernorm"), stream, layer.getWeight("post_attention_layernorm"));
+  if (config.isSparse(layer.index)) {
+    Value output = buildExperts(layer, x);
+    Location residual = locate(Component::Experts, layer, "experts_residual");
+    if (config.experts.sharedIntermediateSize)
+      output = buildSum(residual, output, buildSharedExpert(layer, x));
+    return buildSum(residual, stream, output);
+  }
   Value gate = narrow(at("gate_proj"), buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj")));
   Value up = narrow(at("up_proj"), buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj")));
   Value hidden = buildSwiGLU(at("swiglu"), gate, up);
@@ -271,9 +390,27 @@ Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts)
 
 Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
   auto at = [&](StringRef name) { return locate(Component::Vocabulary, name); };
-  Value count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
+  Value count;
+  if (options.takesLabelCount)
+    count = labels.getParentBlock()->getArguments().back();
+  else
+    count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
+  if (options.ranks > 1 && !options.takesLabelCount)
+    count = shard::AllReduceOp::create(
+        builder, at("count_labels"), count.getType(), FlatSymbolRefAttr::get(builder.getContext(), worldGrid),
+        shard::GridAxesAttr::get(builder.getContext(), ArrayRef<shard::GridAxis>{0}), count,
+        shard::ReductionKindAttr::get(builder.getContext(), shard::ReductionKind::Sum));
   Value x = buildNorm(at("norm"), stream, getWeight("model.norm"));
   Value table = getWeight(config.tiedEmbedding ? "model.embed_tokens" : "lm_head");
+  if (options.vocabularyRanks > 1) {
+    // The last axis of the grid: the second one when there are copies.
+    shard::GridAxis axis = options.vocabularyRanks == options.ranks ? 0 : 1;
+    table =
+        shard::AllGatherOp::create(builder, at("lm_head_gather"), getTensor({config.vocabularySize, config.hiddenSize}),
+                                   FlatSymbolRefAttr::get(builder.getContext(), vocabularyGrid),
+                                   shard::GridAxesAttr::get(builder.getContext(), ArrayRef<shard::GridAxis>{axis}),
+                                   table, builder.getIndexAttr(0));
+  }
   Value logits = buildLinear(at("lm_head"), x, table);
   Value logProbs = moe::LogSoftmaxOp::create(builder, at("log_softmax"), logits);
   return moe::NLLOp::create(builder, at("nll"), logProbs, labels, count, ignoreIndex);
@@ -281,6 +418,7 @@ Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
 
 OwningOpRef<ModuleOp> LossBuilder::build() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+  createGrids(*module);
   func::FuncOp function = createFunction(*module);
   Value tokens = function.getArgument(0), labels = function.getArgument(1);
   Value positions = function.getArgument(2), starts = function.getArgument(3);
@@ -309,6 +447,22 @@ llvm::Error mlir::plateau::importer::checkLossOptions(const ModelConfig &config,
     return llvm::createStringError("sequences of " + Twine(options.sequence) +
                                    " tokens are longer than field 'max_position_embeddings' allows, which is " +
                                    Twine(*config.maxPositions));
+  if (!config.sparse.empty() && config.experts.experts % options.expertRanks)
+    return llvm::createStringError("the " + Twine(config.experts.experts) +
+                                   " experts of field 'num_experts' do not divide over " + Twine(options.expertRanks) +
+                                   " ranks (--expert-ranks)");
+  if (config.sparse.empty() && options.expertRanks > 1)
+    return llvm::createStringError("no layer has experts to divide over " + Twine(options.expertRanks) +
+                                   " ranks (--expert-ranks)");
+  if (options.vocabularyRanks > 1 && config.tiedEmbedding)
+    return llvm::createStringError(
+        "the embedding table is on every rank, and with field 'tie_word_embeddings' it is the "
+        "output projection, which --vocab-ranks " +
+        Twine(options.vocabularyRanks) + " would divide");
+  if (config.vocabularySize % options.vocabularyRanks)
+    return llvm::createStringError("the " + Twine(config.vocabularySize) +
+                                   " rows of field 'vocab_size' do not divide over " + Twine(options.vocabularyRanks) +
+                                   " ranks (--vocab-ranks)");
   // Every value of the program is no larger than this many f32 a token.
   int64_t width = std::max({config.vocabularySize, config.hiddenSize, config.intermediateSize});
   std::optional<int64_t> heads = llvm::checkedMul(config.heads, config.headDim);
@@ -320,7 +474,7 @@ llvm::Error mlir::plateau::importer::checkLossOptions(const ModelConfig &config,
 
 void mlir::plateau::importer::registerLossDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect, moe::MoEDialect,
-                  tensor::TensorDialect>();
+                  shard::ShardDialect, tensor::TensorDialect>();
 }
 
 OwningOpRef<ModuleOp> mlir::plateau::importer::buildLoss(MLIRContext *context, const ModelConfig &config,

@@ -5,7 +5,9 @@
 
 #include "plateau/Import/Config.h"
 #include "Fields.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/CheckedArithmetic.h"
 #include <cmath>
 #include <limits>
 
@@ -27,10 +29,8 @@ static bool isIrrelevant(StringRef name) {
       .Cases({"bos_token_id", "eos_token_id", "pad_token_id", "use_cache"}, true)
       // Windows of attention, unused while use_sliding_window is false.
       .Cases({"max_window_layers", "sliding_window"}, true)
-      // Experts, unused when every layer is dense.
-      .Cases({"moe_intermediate_size", "norm_topk_prob", "num_experts_per_tok", "output_router_logits",
-              "router_aux_loss_coef"},
-             true)
+      // The loss that evens out experts, unused while output_router_logits is false.
+      .Cases({"router_aux_loss_coef"}, true)
       .Default(false);
 }
 
@@ -60,6 +60,8 @@ static void checkUnsupported(Fields &fields, int64_t layers) {
   if (fields.boolean("attention_bias", false))
     fields.wrong("attention_bias", "false: biases are not imported");
   fields.number("attention_dropout", [](double value) { return value == 0; }, "0: dropout is not imported", 0);
+  if (fields.boolean("output_router_logits", false))
+    fields.wrong("output_router_logits", "false: the loss that evens out experts is not imported");
   if (fields.boolean("use_sliding_window", false))
     fields.wrong("use_sliding_window", "false: attention windows are not imported");
   for (StringRef name : {"rope_scaling", "rope_parameters"})
@@ -78,10 +80,11 @@ static void checkUnsupported(Fields &fields, int64_t layers) {
 
 /// Refuses a configuration with expert layers: layer i has experts unless it is listed in mlp_only_layers, or
 /// decoder_sparse_step does not divide i + 1, or there are no experts at all.
-static void checkDense(Fields &fields, const SourceText &source, int64_t layers) {
-  int64_t experts = fields.integer("num_experts", 0, maxSize, 128);
+/// Which layers have experts: those of every `decoder_sparse_step`, but for the first dense ones and those listed.
+static std::vector<bool> readSparseLayers(Fields &fields, int64_t layers) {
   int64_t sparseStep = fields.integer("decoder_sparse_step", 1, maxSize, 1);
-  std::vector<bool> listed(layers);
+  int64_t firstDense = fields.integer("first_k_dense_replace", 0, maxSize, 0);
+  std::vector<bool> listed(layers), sparse(layers);
   fields.array("mlp_only_layers", "an array of layer numbers in 0.." + Twine(layers - 1),
                [&](const JsonValue &element) {
                  const auto *layer = element.as<int64_t>();
@@ -90,17 +93,59 @@ static void checkDense(Fields &fields, const SourceText &source, int64_t layers)
                    listed[*layer] = true;
                  return inRange;
                });
-  if (!fields.valid() || experts == 0)
-    return;
-  for (int64_t layer = sparseStep - 1; layer < layers; layer += sparseStep)
-    if (!listed[layer])
-      return fields.fail(source.error("layer " + Twine(layer) + " has " + Twine(experts) +
-                                      " experts, and this version imports dense layers only: list every layer in "
-                                      "mlp_only_layers, or set num_experts to 0"));
+  for (int64_t layer = firstDense; layer < layers; ++layer)
+    sparse[layer] = (layer + 1) % sparseStep == 0 && !listed[layer];
+  return sparse;
 }
 
-/// The size of a head. Where the field is left out, transformers takes hidden_size / num_attention_heads for qwen3_moe
-/// but 128 for qwen3, so a file of the latter has to say.
+static Scoring readScoring(Fields &fields) {
+  std::string name = fields.string("scoring_func", "softmax");
+  if (name == "sigmoid")
+    return Scoring::Sigmoid;
+  if (name == "top_k_softmax")
+    return Scoring::TopKSoftmax;
+  if (name != "softmax")
+    fields.wrong("scoring_func", "\"softmax\", \"top_k_softmax\" or \"sigmoid\"");
+  return Scoring::Softmax;
+}
+
+static void readExperts(Fields &fields, ModelConfig &config) {
+  ExpertConfig &experts = config.experts;
+  experts.experts = fields.integer("num_experts", 0, maxSize, 128);
+  std::vector<bool> sparse = readSparseLayers(fields, config.layers);
+  // What describes experts is checked even when no layer has any: the file is then wrong all the same.
+  int64_t most = std::max<int64_t>(experts.experts, 1);
+  experts.topK = fields.integer("num_experts_per_tok", 1, most, std::min<int64_t>(8, most));
+  experts.intermediateSize = fields.integer("moe_intermediate_size", 1, maxSize, 768);
+  experts.normalize = fields.boolean("norm_topk_prob", false);
+  experts.scoring = readScoring(fields);
+  experts.groups = fields.integer("n_group", 1, most, 1);
+  experts.keptGroups = fields.integer("topk_group", 1, std::max<int64_t>(experts.groups, 1), 1);
+  if (fields.valid() && experts.experts % experts.groups)
+    fields.wrong("n_group", "a divisor of num_experts, which is " + Twine(experts.experts));
+  if (fields.valid() && experts.experts / experts.groups * experts.keptGroups < experts.topK && experts.experts > 0)
+    fields.wrong("topk_group",
+                 "large enough that the groups kept have num_experts_per_tok = " + Twine(experts.topK) + " experts");
+  experts.scale = fields.number(
+      "routed_scaling_factor", [](double value) { return value > 0 && value <= std::numeric_limits<float>::max(); },
+      "a number > 0 that fits f32", 1);
+  std::string method = fields.string("topk_method", "greedy");
+  if (method != "greedy" && method != "group_limited_greedy")
+    fields.wrong("topk_method", "\"greedy\" or \"group_limited_greedy\": correction biases are not imported");
+  experts.sharedIntermediateSize = fields.integer("shared_expert_intermediate_size", 0, maxSize, 0);
+  experts.sharedGate = experts.sharedIntermediateSize > 0;
+  if (int64_t shared = fields.integer("n_shared_experts", 0, maxSize, 0)) {
+    if (experts.sharedGate)
+      fields.wrong("n_shared_experts", "0 beside shared_expert_intermediate_size: a layer has one shared expert");
+    std::optional<int64_t> width = llvm::checkedMul(shared, experts.intermediateSize);
+    if (!width || *width > maxSize)
+      fields.wrong("n_shared_experts", "small enough that the shared experts' width fits 31 bits");
+    experts.sharedIntermediateSize = width.value_or(0);
+  }
+  if (experts.experts > 0 && llvm::is_contained(sparse, true))
+    config.sparse = std::move(sparse);
+}
+
 static int64_t readHeadDim(Fields &fields, StringRef modelType, const ModelConfig &config) {
   const JsonValue *value = fields.find("head_dim");
   if (value && !value->isNull()) {
@@ -153,7 +198,7 @@ llvm::Expected<ModelConfig> mlir::plateau::importer::parseConfig(const SourceTex
 
   checkUnsupported(fields, config.layers);
   if (modelType == "qwen3_moe")
-    checkDense(fields, source, config.layers);
+    readExperts(fields, config);
   if (llvm::Error error = fields.takeError())
     return error;
   for (const JsonMember *member : fields.unread())

@@ -29,6 +29,7 @@ struct CommandLine {
   std::string config, output;
   bool count = false, json = false;
   Emit emit = Emit::Step;
+  int64_t microBatches = 1;
   LossOptions loss;
   moe::MoEAttachOptimizerOptions optimizer;
 };
@@ -77,7 +78,7 @@ static CLI::Option *addChoice(CLI::App &app, const std::string &name, T &value, 
 static void addProgramOptions(CLI::App &app, CommandLine &line) {
   moe::MoEAttachOptimizerOptions &optimizer = line.optimizer;
   CLI::Option *required[] = {
-      addSize(app, "--ranks", line.loss.ranks, "Ranks that train together; this version imports one"),
+      addSize(app, "--ranks", line.loss.ranks, "Ranks that train together"),
       addSize(app, "--tokens", line.loss.tokens, "Tokens of each rank and step"),
       addSize(app, "--sequence", line.loss.sequence, "Tokens of a sequence; divides --tokens"),
       addChoice<WorkingType>(app, "--dtype", line.loss.workingType, "Type of parameters and activations",
@@ -86,6 +87,11 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
   for (CLI::Option *option : required)
     option->group("Required without --count");
   CLI::Option *optional[] = {
+      addSize(app, "--expert-ranks", line.loss.expertRanks, "Ranks that divide the experts among them (default: 1)"),
+      addSize(app, "--vocab-ranks", line.loss.vocabularyRanks,
+              "Ranks that divide the output projection among them (default: 1)"),
+      addSize(app, "--micro-batches", line.microBatches,
+              "Parts in which a rank's tokens are computed, their gradients added in f32 (default: 1)"),
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
@@ -116,11 +122,21 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       throw CLI::RequiresError("--json", "--count");
     if (line.count)
       return;
-    if (line.loss.ranks != 1)
-      throw CLI::ValidationError("--ranks", "this version imports one rank");
+    for (auto [option, count] :
+         {std::pair("--expert-ranks", line.loss.expertRanks), {"--vocab-ranks", line.loss.vocabularyRanks}})
+      if (line.loss.ranks % count)
+        throw CLI::ValidationError(option, std::to_string(count) + " does not divide --ranks " +
+                                               std::to_string(line.loss.ranks));
     if (line.loss.tokens % line.loss.sequence)
       throw CLI::ValidationError("--tokens", std::to_string(line.loss.tokens) + " is not a multiple of --sequence " +
                                                  std::to_string(line.loss.sequence));
+    if (line.loss.tokens / line.loss.sequence % line.microBatches)
+      throw CLI::ValidationError("--micro-batches", std::to_string(line.microBatches) + " does not divide the " +
+                                                        std::to_string(line.loss.tokens / line.loss.sequence) +
+                                                        " sequences of --tokens");
+    line.optimizer.microBatches = line.microBatches;
+    line.loss.tokens /= line.microBatches;
+    line.loss.takesLabelCount = line.microBatches > 1;
   });
 }
 
@@ -165,7 +181,7 @@ static llvm::Error run(const CommandLine &line) {
     return inFile(*source, parameters.takeError());
   if (!line.count)
     return emit(*source, *config, *parameters, line);
-  (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*parameters));
+  (line.json ? printCountsAsJson : printCounts)(llvm::outs(), countParameters(*config, *parameters));
   return flush(llvm::outs(), standardOutput);
 }
 

@@ -64,14 +64,15 @@ llvm::Expected<std::vector<Parameter>> mlir::plateau::importer::listParameters(c
   std::vector<Parameter> parameters;
   auto add = [&](const Twine &name, llvm::ArrayRef<int64_t> shape, ParameterGroup group,
                  std::optional<int64_t> layer = std::nullopt) {
-    parameters.push_back({name.str() + ".weight", llvm::SmallVector<int64_t, 2>(shape), group, layer});
+    parameters.push_back({name.str() + ".weight", llvm::SmallVector<int64_t, 3>(shape), group, layer});
   };
+  const ExpertConfig &experts = config.experts;
   int64_t hidden = config.hiddenSize, intermediate = config.intermediateSize, headDim = config.headDim;
   int64_t query = config.heads * headDim, keyValue = config.keyValueHeads * headDim;
 
   add("model.embed_tokens", {config.vocabularySize, hidden}, ParameterGroup::Embedding);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    auto addToLayer = [&](StringRef name, llvm::ArrayRef<int64_t> shape, ParameterGroup group) {
+    auto addToLayer = [&](const Twine &name, llvm::ArrayRef<int64_t> shape, ParameterGroup group) {
       add("model.layers." + Twine(layer) + "." + name, shape, group, layer);
     };
     addToLayer("input_layernorm", {hidden}, ParameterGroup::Norms);
@@ -82,20 +83,45 @@ llvm::Expected<std::vector<Parameter>> mlir::plateau::importer::listParameters(c
     addToLayer("self_attn.q_norm", {headDim}, ParameterGroup::Norms);
     addToLayer("self_attn.k_norm", {headDim}, ParameterGroup::Norms);
     addToLayer("post_attention_layernorm", {hidden}, ParameterGroup::Norms);
-    addToLayer("mlp.gate_proj", {intermediate, hidden}, ParameterGroup::DenseFfn);
-    addToLayer("mlp.up_proj", {intermediate, hidden}, ParameterGroup::DenseFfn);
-    addToLayer("mlp.down_proj", {hidden, intermediate}, ParameterGroup::DenseFfn);
+    if (!config.isSparse(layer)) {
+      addToLayer("mlp.gate_proj", {intermediate, hidden}, ParameterGroup::DenseFfn);
+      addToLayer("mlp.up_proj", {intermediate, hidden}, ParameterGroup::DenseFfn);
+      addToLayer("mlp.down_proj", {hidden, intermediate}, ParameterGroup::DenseFfn);
+      continue;
+    }
+    addToLayer("mlp.gate", {experts.experts, hidden}, ParameterGroup::Router);
+    // All experts in one tensor, gate above up, under the names of transformers.
+    auto addExperts = [&](StringRef name, int64_t out, int64_t in) {
+      parameters.push_back({("model.layers." + Twine(layer) + ".mlp.experts." + name).str(),
+                            {experts.experts, out, in},
+                            ParameterGroup::Experts,
+                            layer,
+                            Shard::Experts});
+    };
+    addExperts("gate_up_proj", 2 * experts.intermediateSize, hidden);
+    addExperts("down_proj", hidden, experts.intermediateSize);
+    if (int64_t width = experts.sharedIntermediateSize) {
+      std::string shared = experts.sharedGate ? "mlp.shared_expert." : "mlp.shared_experts.";
+      addToLayer(shared + "gate_proj", {width, hidden}, ParameterGroup::SharedExperts);
+      addToLayer(shared + "up_proj", {width, hidden}, ParameterGroup::SharedExperts);
+      addToLayer(shared + "down_proj", {hidden, width}, ParameterGroup::SharedExperts);
+      if (experts.sharedGate)
+        addToLayer("mlp.shared_expert_gate", {1, hidden}, ParameterGroup::SharedExperts);
+    }
   }
   add("model.norm", {hidden}, ParameterGroup::Norms);
-  if (!config.tiedEmbedding)
+  if (!config.tiedEmbedding) {
     add("lm_head", {config.vocabularySize, hidden}, ParameterGroup::LmHead);
+    parameters.back().shard = Shard::Vocabulary;
+  }
 
   if (!countBytes(parameters))
     return llvm::createStringError("the sizes make a model whose parameters take more than 2^63 bytes in f32");
   return parameters;
 }
 
-ParameterCounts mlir::plateau::importer::countParameters(llvm::ArrayRef<Parameter> parameters) {
+ParameterCounts mlir::plateau::importer::countParameters(const ModelConfig &config,
+                                                         llvm::ArrayRef<Parameter> parameters) {
   ParameterCounts counts;
   std::set<int64_t> routed;
   for (const Parameter &parameter : parameters) {
@@ -104,8 +130,12 @@ ParameterCounts mlir::plateau::importer::countParameters(llvm::ArrayRef<Paramete
     if (parameter.group == ParameterGroup::Router && parameter.layer)
       routed.insert(*parameter.layer);
   }
-  // Without experts to choose among, every token makes use of every tensor.
+  // A token makes use of all but the experts it does not choose.
+  const ExpertConfig &experts = config.experts;
   counts.activePerToken = counts.total;
+  if (experts.experts > 0)
+    counts.activePerToken -=
+        counts.byGroup[size_t(ParameterGroup::Experts)] / experts.experts * (experts.experts - experts.topK);
   counts.moeLayers = routed.size();
   return counts;
 }

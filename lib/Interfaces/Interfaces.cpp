@@ -5,11 +5,13 @@
 // The generated definitions of the interfaces and of the enums they speak in.
 //===----------------------------------------------------------------------===//
 
+#include "plateau/Interfaces/CollectiveOpInterface.h"
 #include "plateau/Interfaces/Component.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 #include "plateau/Interfaces/FootprintOpInterface.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include "plateau/Interfaces/CollectiveOpInterface.cpp.inc"
 #include "plateau/Interfaces/ComponentEnums.cpp.inc"
 #include "plateau/Interfaces/DifferentiableOpInterface.cpp.inc"
 #include "plateau/Interfaces/FootprintOpInterface.cpp.inc"

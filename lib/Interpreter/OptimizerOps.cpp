@@ -42,22 +42,31 @@ static LogicalResult evaluatePack(PackOp op, RankCall &call) {
 // --- Gradient norm and clipping ---
 
 template <typename Scalar>
-static Scalar sumSquares(GradNormOp op, RankCall &call) {
+static LogicalResult evaluateSumSquares(SumSquaresOp op, RankCall &call) {
   auto gradients = call.read<Scalar>(op.getGradients());
   Scalar sum = Scalar();
   for (MemberAttr member : op.getLayout().getMembers())
     for (Scalar element : gradients.slice(member.getOffset(), member.getElements()))
       sum += element * element;
+  call.write<Scalar>(op.getResult())[0] = sum;
+  return success();
+}
+
+template <typename Scalar>
+static Scalar addSquares(GradNormOp op, RankCall &call) {
+  Scalar sum = Scalar();
+  for (Value square : op.getSquares())
+    sum += call.read<Scalar>(square)[0];
   return sum;
 }
 
 static LogicalResult evaluateGradNorm(GradNormOp op, RankCall &call) {
-  call.write<double>(op.getNorm())[0] = std::sqrt(sumSquares<double>(op, call));
+  call.write<double>(op.getNorm())[0] = std::sqrt(addSquares<double>(op, call));
   return success();
 }
 
 static LogicalResult evaluateGradNormExactly(GradNormOp op, RankCall &call) {
-  call.write<Field>(op.getNorm())[0] = Hash("grad_norm").add(sumSquares<Field>(op, call)).toField();
+  call.write<Field>(op.getNorm())[0] = Hash("grad_norm").add(addSquares<Field>(op, call)).toField();
   return success();
 }
 
@@ -145,6 +154,7 @@ static LogicalResult evaluateAdamWExactly(AdamWOp op, RankCall &call) {
 void interpreter::addOptimizerOps(OpTable &table) {
   table.add<UnpackOp>(evaluateUnpack<double>, evaluateUnpack<Field>, Access::Moves);
   table.add<PackOp>(evaluatePack<double>, evaluatePack<Field>, Access::Moves);
+  table.add<SumSquaresOp>(evaluateSumSquares<double>, evaluateSumSquares<Field>);
   table.add<GradNormOp>(evaluateGradNorm, evaluateGradNormExactly);
   table.add<ClipFactorOp>(evaluateClipFactor, evaluateClipFactorExactly);
   table.add<AdamWOp>(evaluateAdamW, evaluateAdamWExactly);

@@ -11,6 +11,7 @@ void mlir::plateau::buildTrainingStepPipeline(OpPassManager &manager, const moe:
   moe::MoEDifferentiateOptions differentiate;
   differentiate.function = options.function;
   manager.addPass(moe::createMoEDifferentiate(differentiate));
+  manager.addPass(moe::createMoEFoldRouteGrad());
   manager.addPass(moe::createMoEAttachOptimizer(options));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());

@@ -95,10 +95,6 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
     return fail(makeError("--ranks is {0}, but the moe.batch of {1} is for {2}", *options.ranks, options.input,
                           signature->batch.ranks));
   options.ranks = signature->batch.ranks;
-  // Gradients are not summed over ranks yet: each would train a model of its own.
-  if (*options.ranks > 1)
-    return fail(makeError("{0} is a step of {1} ranks: this version trains on one rank (plateau-import --ranks 1)",
-                          options.input, *options.ranks));
   auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
   if (!data)
     return fail(data.takeError());

@@ -42,11 +42,16 @@ double NumberStream::getNormal(uint64_t element) const {
   return radius * (element % 2 ? std::sin(angle) : std::cos(angle));
 }
 
-void NumberStream::fillNormal(double mean, double deviation, llvm::MutableArrayRef<float> values) const {
+void NumberStream::fillNormal(double mean, double deviation, llvm::MutableArrayRef<float> values,
+                              uint64_t first) const {
+  if (first % 2 && !values.empty()) { // The second of a pair.
+    values[0] = static_cast<float>(mean + deviation * (deviation != 0 ? getNormal(first) : 0));
+    return fillNormal(mean, deviation, values.drop_front(), first + 1);
+  }
   for (size_t i = 0; i < values.size(); i += 2) {
     double cosine = 0, sine = 0;
     if (deviation != 0) {
-      auto [radius, angle] = getPair(*this, i / 2);
+      auto [radius, angle] = getPair(*this, (first + i) / 2);
       cosine = radius * std::cos(angle);
       sine = radius * std::sin(angle);
     }

@@ -78,6 +78,7 @@ private:
   LogicalResult readBatch(BatchShape &batch);
   LogicalResult readGroup(StateGroup &group, Role role);
   LogicalResult checkGroups(StepSignature &signature);
+  LogicalResult findParts(StepSignature &signature);
   FailureOr<int64_t> findVocabulary(const StepSignature &signature);
 
   func::FuncOp function;
@@ -135,7 +136,7 @@ LogicalResult SignatureReader::readBatch(BatchShape &batch) {
   if (!attr)
     return emitError(function.getLoc()) << "@" << function.getName()
                                         << " does not say its batch: moe.batch = #moe.batch<ranks, tokens, sequence>";
-  batch = {attr.getRanks(), attr.getTokens(), attr.getSequence()};
+  batch = {attr.getRanks(), attr.getTokens(), attr.getSequence(), attr.getMicroBatches()};
   return success();
 }
 
@@ -194,6 +195,25 @@ LogicalResult SignatureReader::checkGroups(StepSignature &signature) {
 
 /// Rows of the table of token embeddings: of the parameter of that name, or the first operand of the first
 /// moe.embedding.
+LogicalResult SignatureReader::findParts(StepSignature &signature) {
+  for (moe::MemberAttr member : signature.parameters.layout.getMembers()) {
+    FlatSymbolRefAttr shard = member.getParameter().getShard();
+    if (!shard)
+      continue;
+    FailureOr<Grid> grid = Grid::lookup(function, shard);
+    if (failed(grid) || grid->getRanks() != signature.batch.ranks)
+      return emitError(function.getLoc())
+             << "@" << function.getName() << ": parameter '" << member.getParameter().getName()
+             << "' is divided by grid " << shard << ", and there is none of " << signature.batch.ranks << " ranks";
+    if (member.getShape().empty())
+      return emitError(function.getLoc())
+             << "@" << function.getName() << ": parameter '" << member.getParameter().getName()
+             << "' is divided by grid " << shard << ", and it has no dimension";
+    signature.parts[member.getParameter().getName()] = grid->getShards();
+  }
+  return success();
+}
+
 FailureOr<int64_t> SignatureReader::findVocabulary(const StepSignature &signature) {
   for (moe::MemberAttr member : signature.parameters.layout.getMembers())
     if (member.getParameter().getName() == embeddingName && member.getShape().size() == 2)
@@ -229,7 +249,8 @@ FailureOr<StepSignature> SignatureReader::read() {
       failed(readGroup(signature.parameters, Role::Parameters)) ||
       failed(readGroup(signature.gradients, Role::Gradients)) ||
       failed(readGroup(signature.first, Role::FirstMoment)) ||
-      failed(readGroup(signature.second, Role::SecondMoment)) || failed(checkGroups(signature)))
+      failed(readGroup(signature.second, Role::SecondMoment)) || failed(checkGroups(signature)) ||
+      failed(findParts(signature)))
     return failure();
   FailureOr<int64_t> vocabulary = findVocabulary(signature);
   if (failed(vocabulary))

@@ -188,10 +188,10 @@ llvm::Error Trainer::save() {
       return error;
   if (options.saveGradients.empty())
     return llvm::Error::success();
-  std::vector<double> values;
+  std::function<std::vector<double>(int)> getValues;
   if (executor.getValues)
-    values = executor.getValues(0, signature.gradients.result);
-  return saveGradients(step, signature, values, options.saveGradients);
+    getValues = [&](int rank) { return executor.getValues(rank, signature.gradients.result); };
+  return saveGradients(step, signature, getValues, options.saveGradients);
 }
 
 llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {

@@ -33,44 +33,71 @@ static std::string getTensorName(const StateGroup &group, MemberAttr member) {
 static llvm::StringRef getDtype(const StateGroup &group) { return group.elementType.isBF16() ? "BF16" : "F32"; }
 static int64_t getElementBytes(const StateGroup &group) { return group.elementType.isBF16() ? 2 : 4; }
 
-static llvm::Error writeGroup(StepExecutor &executor, const StateGroup &group, llvm::ArrayRef<char> bytes) {
+/// The parts in which ranks hold a tensor; 1 when every rank has all of it. Rank r has part r mod parts: the grid that
+/// divides it has them along its last axis.
+static int64_t getParts(const StepSignature &signature, MemberAttr member) {
+  auto it = signature.parts.find(member.getParameter().getName());
+  return it == signature.parts.end() ? 1 : it->second;
+}
+
+/// The most parts of any tensor: the ranks before that number hold everything.
+static int64_t getHolders(const StepSignature &signature) {
+  int64_t holders = 1;
+  for (const auto &entry : signature.parts)
+    holders = std::max(holders, entry.second);
+  return holders;
+}
+
+/// Shape of the whole tensor, as files have it.
+static llvm::SmallVector<int64_t> getWholeShape(const StepSignature &signature, MemberAttr member) {
+  llvm::SmallVector<int64_t> shape(member.getShape());
+  if (int64_t parts = getParts(signature, member); parts > 1)
+    shape[0] *= parts;
+  return shape;
+}
+
+static llvm::Error zeroGroup(StepExecutor &executor, const StateGroup &group) {
+  std::vector<char> zeros(group.elements * getElementBytes(group));
   for (int rank = 0; rank < executor.getRanks(); ++rank)
-    if (auto error = executor.writeArgument(rank, group.argument, bytes))
+    if (auto error = executor.writeArgument(rank, group.argument, zeros))
       return error;
   return llvm::Error::success();
 }
 
-static llvm::Error zeroGroup(StepExecutor &executor, const StateGroup &group) {
-  return writeGroup(executor, group, std::vector<char>(group.elements * getElementBytes(group)));
-}
-
-/// Sets the parameters, and the master when there is one, from f32 values of the whole group.
-static llvm::Error writeParameters(StepExecutor &executor, const StepSignature &signature,
+/// Sets the parameters of a rank, and the master when there is one, from f32 values of the whole group.
+static llvm::Error writeParameters(StepExecutor &executor, const StepSignature &signature, int rank,
                                    llvm::ArrayRef<float> values) {
   llvm::ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
   if (!signature.master)
-    return writeGroup(executor, signature.parameters, bytes);
+    return executor.writeArgument(rank, signature.parameters.argument, bytes);
   std::vector<uint16_t> rounded(values.size());
   llvm::transform(values, rounded.begin(), roundToBF16);
-  if (auto error = writeGroup(executor, signature.parameters,
-                              {reinterpret_cast<const char *>(rounded.data()), rounded.size() * sizeof(uint16_t)}))
+  if (auto error =
+          executor.writeArgument(rank, signature.parameters.argument,
+                                 {reinterpret_cast<const char *>(rounded.data()), rounded.size() * sizeof(uint16_t)}))
     return error;
-  return writeGroup(executor, *signature.master, bytes);
+  return executor.writeArgument(rank, signature.master->argument, bytes);
 }
 
 llvm::Error run::drawState(StepExecutor &executor, const StepSignature &signature, uint64_t seed,
                            llvm::function_ref<bool()> cancelled) {
   std::vector<float> values(signature.parameters.elements);
-  for (MemberAttr member : signature.parameters.layout.getMembers()) {
-    if (cancelled())
-      return makeError("interrupted before the first step");
-    moe::ParameterAttr parameter = member.getParameter();
-    NumberStream(seed, parameter.getName())
-        .fillNormal(parameter.getMean().getValueAsDouble(), parameter.getDeviation().getValueAsDouble(),
-                    llvm::MutableArrayRef<float>(values).slice(member.getOffset(), member.getElements()));
+  for (int rank = 0; rank < executor.getRanks(); ++rank) {
+    for (MemberAttr member : signature.parameters.layout.getMembers()) {
+      if (cancelled())
+        return makeError("interrupted before the first step");
+      int64_t parts = getParts(signature, member);
+      if (rank > 0 && parts == 1)
+        continue; // As rank 0 has it.
+      moe::ParameterAttr parameter = member.getParameter();
+      NumberStream(seed, parameter.getName())
+          .fillNormal(parameter.getMean().getValueAsDouble(), parameter.getDeviation().getValueAsDouble(),
+                      llvm::MutableArrayRef<float>(values).slice(member.getOffset(), member.getElements()),
+                      rank % parts * member.getElements());
+    }
+    if (auto error = writeParameters(executor, signature, rank, values))
+      return error;
   }
-  if (auto error = writeParameters(executor, signature, values))
-    return error;
   for (const StateGroup *group : {&signature.gradients, &signature.first, &signature.second})
     if (auto error = zeroGroup(executor, *group))
       return error;
@@ -95,14 +122,18 @@ static llvm::Expected<const SafetensorsEntry *> findTensor(const SafetensorsRead
   return entry;
 }
 
-static llvm::Expected<std::vector<char>> readGroup(const SafetensorsReader &file, const StateGroup &group,
-                                                   llvm::StringRef dtype, int64_t elementBytes) {
+/// A group as one rank holds it.
+static llvm::Expected<std::vector<char>> readGroup(const SafetensorsReader &file, const StepSignature &signature,
+                                                   const StateGroup &group, int rank, llvm::StringRef dtype,
+                                                   int64_t elementBytes) {
   std::vector<char> bytes(group.elements * elementBytes);
   for (MemberAttr member : group.layout.getMembers()) {
-    auto entry = findTensor(file, getTensorName(group, member), dtype, member.getShape());
+    auto entry = findTensor(file, getTensorName(group, member), dtype, getWholeShape(signature, member));
     if (!entry)
       return entry.takeError();
-    llvm::copy(file.getData(**entry), bytes.begin() + member.getOffset() * elementBytes);
+    int64_t size = member.getElements() * elementBytes;
+    llvm::copy(file.getData(**entry).slice(rank % getParts(signature, member) * size, size),
+               bytes.begin() + member.getOffset() * elementBytes);
   }
   return bytes;
 }
@@ -149,7 +180,8 @@ static std::string toText(float value) {
 }
 
 /// Training cannot go on from numbers that are not finite, or from a negative second moment, whose root is taken.
-static llvm::Error checkValues(llvm::StringRef path, const StateGroup &group, bool isF32, llvm::ArrayRef<char> bytes) {
+static llvm::Error checkValues(llvm::StringRef path, const StepSignature &signature, const StateGroup &group, int rank,
+                               bool isF32, llvm::ArrayRef<char> bytes) {
   auto read = [&](int64_t index) -> float {
     if (isF32)
       return llvm::bit_cast<float>(llvm::support::endian::read32le(bytes.data() + index * 4));
@@ -162,7 +194,8 @@ static llvm::Error checkValues(llvm::StringRef path, const StateGroup &group, bo
         return makeError(
             "{0}: tensor '{1}' has {2} as element {3}; a run starts from finite numbers, and second moments "
             "that are not negative",
-            path, getTensorName(group, member), toText(value), element);
+            path, getTensorName(group, member), toText(value),
+            rank % getParts(signature, member) * member.getElements() + element);
     }
   return llvm::Error::success();
 }
@@ -192,20 +225,22 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
                                         ? nullptr
                                         : file->find(parameters.layout.getMembers().front().getParameter().getName());
     bool isF32 = !signature.master || (entry && entry->dtype == "F32");
-    auto bytes = readGroup(*file, parameters, isF32 ? "F32" : "BF16", isF32 ? 4 : 2);
-    if (!bytes)
-      return bytes.takeError();
-    if (auto error = checkValues(path, parameters, isF32, *bytes))
-      return error;
-    std::vector<float> values(parameters.elements);
-    if (isF32) {
-      std::memcpy(values.data(), bytes->data(), bytes->size());
-    } else {
-      const auto *halves = reinterpret_cast<const uint16_t *>(bytes->data());
-      std::transform(halves, halves + values.size(), values.begin(), extendBF16);
+    for (int rank = 0; rank < executor.getRanks(); ++rank) {
+      auto bytes = readGroup(*file, signature, parameters, rank, isF32 ? "F32" : "BF16", isF32 ? 4 : 2);
+      if (!bytes)
+        return bytes.takeError();
+      if (auto error = checkValues(path, signature, parameters, rank, isF32, *bytes))
+        return error;
+      std::vector<float> values(parameters.elements);
+      if (isF32) {
+        std::memcpy(values.data(), bytes->data(), bytes->size());
+      } else {
+        const auto *halves = reinterpret_cast<const uint16_t *>(bytes->data());
+        std::transform(halves, halves + values.size(), values.begin(), extendBF16);
+      }
+      if (auto error = writeParameters(executor, signature, rank, values))
+        return error;
     }
-    if (auto error = writeParameters(executor, signature, values))
-      return error;
     for (const StateGroup *group : {&signature.first, &signature.second})
       if (auto error = zeroGroup(executor, *group))
         return error;
@@ -221,31 +256,52 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
   for (const StateGroup *group : signature.getGroups()) {
     if (group == &signature.gradients)
       continue;
-    auto bytes = readGroup(*file, *group, getDtype(*group), getElementBytes(*group));
-    if (!bytes)
-      return bytes.takeError();
-    if (auto error = checkValues(path, *group, !group->elementType.isBF16(), *bytes))
-      return error;
-    if (auto error = writeGroup(executor, *group, *bytes))
-      return error;
+    for (int rank = 0; rank < executor.getRanks(); ++rank) {
+      auto bytes = readGroup(*file, signature, *group, rank, getDtype(*group), getElementBytes(*group));
+      if (!bytes)
+        return bytes.takeError();
+      if (auto error = checkValues(path, signature, *group, rank, !group->elementType.isBF16(), *bytes))
+        return error;
+      if (auto error = executor.writeArgument(rank, group->argument, *bytes))
+        return error;
+    }
   }
   return counters;
 }
 
-static void addEntries(std::vector<SafetensorsEntry> &entries, const StateGroup &group) {
-  for (MemberAttr member : group.layout.getMembers())
-    entries.push_back({getTensorName(group, member), getDtype(group).str(),
-                       std::vector<int64_t>(member.getShape().begin(), member.getShape().end())});
+static void addEntries(std::vector<SafetensorsEntry> &entries, const StepSignature &signature,
+                       const StateGroup &group) {
+  for (MemberAttr member : group.layout.getMembers()) {
+    llvm::SmallVector<int64_t> shape = getWholeShape(signature, member);
+    entries.push_back({getTensorName(group, member), getDtype(group).str(), {shape.begin(), shape.end()}});
+  }
 }
 
-static llvm::Error appendGroup(SafetensorsWriter &writer, StepExecutor &executor, const StateGroup &group) {
-  std::vector<char> bytes(group.elements * getElementBytes(group));
-  if (auto error = executor.readArgument(0, group.argument, bytes))
-    return error;
+/// Writes the whole tensors of a group, put together from the ranks' parts; `read` gives a rank's group, in which an
+/// element is `width` numbers.
+template <typename Number, typename Read>
+static llvm::Error appendParts(SafetensorsWriter &writer, const StepSignature &signature, const StateGroup &group,
+                               int64_t width, const Read &read) {
+  std::vector<std::vector<Number>> ranks(getHolders(signature));
+  for (auto [rank, numbers] : llvm::enumerate(ranks))
+    if (llvm::Error error = read(static_cast<int>(rank), numbers))
+      return error;
   for (MemberAttr member : group.layout.getMembers())
-    writer.append(llvm::ArrayRef<char>(bytes).slice(member.getOffset() * getElementBytes(group),
-                                                    member.getElements() * getElementBytes(group)));
+    for (int64_t part = 0; part < getParts(signature, member); ++part) {
+      auto numbers =
+          llvm::ArrayRef<Number>(ranks[part]).slice(member.getOffset() * width, member.getElements() * width);
+      writer.append({reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});
+    }
   return llvm::Error::success();
+}
+
+static llvm::Error appendGroup(SafetensorsWriter &writer, StepExecutor &executor, const StepSignature &signature,
+                               const StateGroup &group) {
+  int64_t elementBytes = getElementBytes(group);
+  return appendParts<char>(writer, signature, group, elementBytes, [&](int rank, std::vector<char> &bytes) {
+    bytes.resize(group.elements * elementBytes);
+    return executor.readArgument(rank, group.argument, bytes);
+  });
 }
 
 static void appendCounter(SafetensorsWriter &writer, int64_t value) {
@@ -263,37 +319,34 @@ llvm::Error run::saveState(StepExecutor &executor, const StepSignature &signatur
   groups.insert(signature.parameters.elementType.isBF16() ? groups.end() : groups.begin(), &signature.parameters);
   std::vector<SafetensorsEntry> entries = {{"step", "I64", {}}, {"batch", "I64", {}}};
   for (const StateGroup *group : groups)
-    addEntries(entries, *group);
+    addEntries(entries, signature, *group);
   auto writer = SafetensorsWriter::create(path, std::move(entries));
   if (!writer)
     return writer.takeError();
   appendCounter(*writer, counters.update);
   appendCounter(*writer, counters.batch);
   for (const StateGroup *group : groups)
-    if (auto error = appendGroup(*writer, executor, *group))
+    if (auto error = appendGroup(*writer, executor, signature, *group))
       return error;
   return writer->finish();
 }
 
-llvm::Error run::saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::ArrayRef<double> values,
-                               llvm::StringRef path) {
+llvm::Error run::saveGradients(StepExecutor &executor, const StepSignature &signature,
+                               std::function<std::vector<double>(int)> getValues, llvm::StringRef path) {
   const StateGroup &group = signature.gradients;
   std::vector<SafetensorsEntry> entries;
-  addEntries(entries, group);
-  if (!values.empty())
+  addEntries(entries, signature, group);
+  if (getValues)
     for (SafetensorsEntry &entry : entries)
       entry.dtype = "F64";
   auto writer = SafetensorsWriter::create(path, std::move(entries));
   if (!writer)
     return writer.takeError();
-  if (values.empty()) {
-    if (auto error = appendGroup(*writer, executor, group))
-      return error;
-  } else {
-    for (MemberAttr member : group.layout.getMembers()) {
-      llvm::ArrayRef<double> tensor = values.slice(member.getOffset(), member.getElements());
-      writer->append({reinterpret_cast<const char *>(tensor.data()), tensor.size() * sizeof(double)});
-    }
-  }
-  return writer->finish();
+  llvm::Error error = getValues ? appendParts<double>(*writer, signature, group, 1,
+                                                      [&](int rank, std::vector<double> &values) {
+                                                        values = getValues(rank);
+                                                        return llvm::Error::success();
+                                                      })
+                                : appendGroup(*writer, executor, signature, group);
+  return error ? std::move(error) : writer->finish();
 }

@@ -11,6 +11,7 @@
 #include "plateau/runtime.h"
 #include <atomic>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,14 +33,37 @@ inline constexpr plr_tag attentionTag = {"linalg.matmul q_proj", 3, PLR_ATTENTIO
 inline constexpr plr_tag denseTag = {"linalg.matmul up_proj", 1, PLR_DENSE, PLR_BACKWARD};
 inline constexpr plr_tag lossTag = {"moe.nll", -1, PLR_VOCABULARY, PLR_FORWARD};
 
-/// One rank, destroyed with the test.
+/// Connects ranks for a test.
+class Transport {
+public:
+  explicit Transport(int32_t ranks, double timeoutSeconds = 60) {
+    char message[512] = "";
+    EXPECT_EQ(plr_transport_create_threads(ranks, timeoutSeconds, &transport, message, sizeof message), PLR_OK)
+        << message;
+  }
+  ~Transport() { plr_transport_destroy(transport); }
+  Transport(const Transport &) = delete;
+  Transport &operator=(const Transport &) = delete;
+  operator plr_transport *() const { return transport; }
+
+private:
+  plr_transport *transport = nullptr;
+};
+
+/// One rank, destroyed with the test. One of several that comes without a transport gets one to itself.
 class Rank {
 public:
-  explicit Rank(const plr_config &config = makeConfig()) {
+  explicit Rank(plr_config config = makeConfig()) {
+    if (config.ranks > 1 && !config.transport)
+      config.transport = *(ownTransport = std::make_unique<Transport>(config.ranks));
     char message[512] = "";
     EXPECT_EQ(plr_context_create(&config, &context, message, sizeof message), PLR_OK) << message;
   }
-  ~Rank() { plr_context_destroy(context); }
+  ~Rank() { destroy(); }
+  void destroy() {
+    plr_context_destroy(context);
+    context = nullptr;
+  }
   Rank(const Rank &) = delete;
   Rank &operator=(const Rank &) = delete;
 
@@ -57,6 +81,7 @@ public:
   }
 
 private:
+  std::unique_ptr<Transport> ownTransport;
   plr_context *context = nullptr;
 };
 

@@ -15,8 +15,12 @@ struct CompiledOptions {
   /// Limits of each rank's memory spaces.
   int64_t deviceBytes = 0, hostBytes = 0;
   plr_gemm_kind gemm = PLR_GEMM_ONEDNN;
+  /// Seconds after which a collective that not all ranks have reached is an error.
+  double collectiveTimeout = 60;
   /// Fill memory with NaN when it is handed out and when it is released.
   bool poison = false;
+  /// Stop at numbers that no sound step has.
+  bool strict = false;
   /// Record a span for every call.
   bool trace = false;
 };

@@ -19,9 +19,13 @@ enum class Checkpoint { None, Layer };
 
 struct LossOptions {
   int64_t ranks = 1;
+  /// Ranks over which the experts, and the rows of the output projection, are divided; the others hold copies.
+  int64_t expertRanks = 1, vocabularyRanks = 1;
   /// Tokens of a rank and step, and of a sequence.
   int64_t tokens = 0;
   int64_t sequence = 0;
+  /// Whether the loss is told how many labels count in all, because it sees a part of them.
+  bool takesLabelCount = false;
   WorkingType workingType = WorkingType::F32;
   Checkpoint checkpoint = Checkpoint::None;
 };

@@ -11,12 +11,31 @@
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace mlir::plateau::importer {
 
 class SourceText;
 
 /// A dense Qwen3 decoder: Qwen3ForCausalLM, or Qwen3MoeForCausalLM in which no layer has experts.
+enum class Scoring { Softmax, TopKSoftmax, Sigmoid };
+
+/// The experts of a model's sparse layers, and how a token chooses among them.
+struct ExpertConfig {
+  int64_t experts = 0;
+  int64_t topK = 0;
+  int64_t intermediateSize = 0;
+  Scoring scoring = Scoring::Softmax;
+  /// Experts lie in equal groups, of which a token keeps some.
+  int64_t groups = 1, keptGroups = 1;
+  /// Whether a token's weights are divided by their sum, and what they are multiplied by.
+  bool normalize = false;
+  double scale = 1;
+  /// Width of the expert that all tokens share, 0 for none, and whether a sigmoid of its own scales its output.
+  int64_t sharedIntermediateSize = 0;
+  bool sharedGate = false;
+};
+
 struct ModelConfig {
   int64_t vocabularySize = 0;
   int64_t hiddenSize = 0;
@@ -33,6 +52,11 @@ struct ModelConfig {
   double initializerRange = 0;
   /// Whether the output projection is the embedding table.
   bool tiedEmbedding = false;
+  ExpertConfig experts;
+  /// For each layer whether it has experts; none of them when empty.
+  std::vector<bool> sparse;
+
+  bool isSparse(int64_t layer) const { return !sparse.empty() && sparse[layer]; }
 };
 
 /// Reads a config.json. A field that is missing or wrong is an error that names it, its value and what is allowed; a

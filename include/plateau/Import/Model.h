@@ -27,13 +27,17 @@ inline constexpr ParameterGroup allParameterGroups[] = {
 /// The word for a group in counts: "dense_ffn".
 llvm::StringRef getName(ParameterGroup group);
 
+/// Along what a parameter is divided over ranks: its experts, or its rows of the vocabulary.
+enum class Shard { None, Experts, Vocabulary };
+
 struct Parameter {
   /// As in checkpoints: "model.layers.3.self_attn.q_proj.weight".
   std::string name;
-  llvm::SmallVector<int64_t, 2> shape;
+  llvm::SmallVector<int64_t, 3> shape;
   ParameterGroup group;
   /// The layer it belongs to, if any.
   std::optional<int64_t> layer;
+  Shard shard = Shard::None;
 
   int64_t getElements() const;
   /// Norm weights start as ones and do not decay; everything else starts at random around zero and decays.
@@ -53,7 +57,7 @@ struct ParameterCounts {
   int64_t moeLayers = 0;
 };
 
-ParameterCounts countParameters(llvm::ArrayRef<Parameter> parameters);
+ParameterCounts countParameters(const ModelConfig &config, llvm::ArrayRef<Parameter> parameters);
 
 /// As one JSON object on one line.
 void printCountsAsJson(llvm::raw_ostream &os, const ParameterCounts &counts);

@@ -14,6 +14,7 @@ namespace mlir::plateau {
 void registerArithDifferentiableModels(DialectRegistry &registry);
 void registerLinalgDifferentiableModels(DialectRegistry &registry);
 void registerMathDifferentiableModels(DialectRegistry &registry);
+void registerShardModels(DialectRegistry &registry);
 void registerTensorDifferentiableModels(DialectRegistry &registry);
 
 } // namespace mlir::plateau

@@ -40,8 +40,8 @@ public:
   double getNormal(uint64_t element) const;
   uint64_t getBelow(uint64_t element, uint64_t bound) const { return getWord(element) % bound; }
 
-  /// Writes mean + deviation · z of the elements 0, 1, …
-  void fillNormal(double mean, double deviation, llvm::MutableArrayRef<float> values) const;
+  /// Writes mean + deviation · z of the elements `first`, `first` + 1, …
+  void fillNormal(double mean, double deviation, llvm::MutableArrayRef<float> values, uint64_t first = 0) const;
 
 private:
   uint64_t key;

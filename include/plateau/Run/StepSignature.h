@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
+#include "llvm/ADT/StringMap.h"
 #include <optional>
 
 namespace mlir::plateau::run {
@@ -18,8 +19,9 @@ namespace mlir::plateau::run {
 /// Sizes of the batch that one step takes.
 struct BatchShape {
   int64_t ranks = 1;
-  int64_t tokens = 0;   ///< Of one rank.
-  int64_t sequence = 0; ///< Rows of a sequence; divides `tokens`.
+  int64_t tokens = 0;       ///< Of one rank.
+  int64_t sequence = 0;     ///< Rows of a sequence; divides `tokens`.
+  int64_t microBatches = 1; ///< Parts of a rank's tokens that are computed one after the other.
 
   int64_t getGlobalTokens() const { return ranks * tokens; }
 };
@@ -36,6 +38,8 @@ struct StateGroup {
 struct StepSignature {
   func::FuncOp function;
   BatchShape batch;
+  /// The parts in which ranks hold a parameter, by name, for those that are divided.
+  llvm::StringMap<int64_t> parts;
   int64_t vocabulary = 0; ///< Rows of the embedding table.
   int32_t ignoreIndex = -100;
   unsigned tokens = 0, labels = 0, positions = 0, starts = 0, learningRate = 0, step = 0; ///< Arguments.

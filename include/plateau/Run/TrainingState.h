@@ -17,6 +17,7 @@
 #include "plateau/Run/Safetensors.h"
 #include "plateau/Run/StepSignature.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
 
 namespace mlir::plateau::run {
 
@@ -39,10 +40,10 @@ llvm::Expected<TrainingCounters> loadState(StepExecutor &executor, const StepSig
 llvm::Error saveState(StepExecutor &executor, const StepSignature &signature, const TrainingCounters &counters,
                       llvm::StringRef path);
 
-/// Writes the gradients of the last step under the names of the parameters. `values`, where there are any, are the
-/// elements of the group in float64, and the file then holds those (F64).
-llvm::Error saveGradients(StepExecutor &executor, const StepSignature &signature, llvm::ArrayRef<double> values,
-                          llvm::StringRef path);
+/// Writes the gradients of the last step under the names of the parameters. `getValues`, where there is one, gives the
+/// elements of a rank's group in float64, and the file then holds those (F64).
+llvm::Error saveGradients(StepExecutor &executor, const StepSignature &signature,
+                          std::function<std::vector<double>(int)> getValues, llvm::StringRef path);
 
 } // namespace mlir::plateau::run
 

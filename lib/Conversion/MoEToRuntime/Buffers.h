@@ -11,7 +11,9 @@
 
 namespace mlir::plateau {
 
-/// Bytes of a static tensor.
+/// What getTensorBytes gives for a tensor whose rows are known only when the step runs.
+inline constexpr int64_t maxDynamicBytes = int64_t(1) << 62;
+/// Bytes of a tensor, when it is static; 0 for a plan, which is a handle.
 int64_t getTensorBytes(Type type);
 
 /// A range of a buffer: where a tensor value lives.
@@ -26,6 +28,9 @@ class Buffers {
 public:
   explicit Buffers(func::FuncOp function);
 
+  /// The block whose ops are being lowered: buffers that are added belong to it and are released in it.
+  void enter(Block *inner) { block = inner; }
+
   /// A new owned buffer, or one for an argument, at `pointer` (a value of the function being built).
   unsigned add(Value pointer, int64_t bytes, bool isOwned, bool isWritable);
 
@@ -35,6 +40,8 @@ public:
   Value getPointer(unsigned buffer) const { return entries[buffer].pointer; }
   int64_t getBytes(unsigned buffer) const { return entries[buffer].bytes; }
   bool isOwned(unsigned buffer) const { return entries[buffer].isOwned; }
+  /// Whether it is the handle of a plan, which the runtime made.
+  bool isPlan(unsigned buffer) const;
 
   /// Whether `op` may overwrite the bytes of `value`: they are writable, and no value that has any of them is read
   /// after `op`.
@@ -55,17 +62,20 @@ private:
   struct Entry {
     Value pointer;
     int64_t bytes;
-    bool isOwned, isWritable, isReleased = false;
+    bool isOwned, isWritable;
+    Block *home; ///< Where it was made, and is released.
+    bool isReleased = false;
     SmallVector<Value> values; ///< All that live in it.
   };
 
+  /// Whether `value` is read after `op`, or by a loop that `op` stands in and may come round to it again.
   bool isReadAfter(Value value, Operation *op) const;
-  /// Position in the block of the last op that reads a value of `entry`; -1 for none.
+  /// Position, in the block where the buffer was made, of the last op that reads a value of `entry`; -1 for none.
   int64_t getLastRead(const Entry &entry) const;
   void place(moe::PackOp pack);
 
   Block *block;
-  llvm::DenseMap<Operation *, int64_t> positions;
+  llvm::DenseMap<Operation *, int64_t> positions; ///< Of all ops, those of regions too, in order.
   SmallVector<Entry> entries;
   llvm::DenseMap<Value, View> views;
   llvm::DenseMap<Value, Place> places;

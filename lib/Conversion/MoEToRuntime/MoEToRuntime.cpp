@@ -1,10 +1,10 @@
 
 
-#include "Buffers.h"
-#include "Kernels.h"
-#include "RuntimeCalls.h"
+#include "FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -23,61 +23,6 @@ using namespace mlir::plateau;
 using namespace mlir::plateau::moe;
 
 namespace {
-/// Lowers one function. Ops are visited in order; each becomes its call, then buffers that nothing reads any more go
-/// back.
-class FunctionLowering {
-public:
-  FunctionLowering(func::FuncOp function, ModuleOp module, KernelBuilder &kernels)
-      : function(function), builder(module.getContext()), calls(module, builder), kernels(kernels), buffers(function) {}
-
-  LogicalResult run();
-
-private:
-  LogicalResult checkTypes();
-  LogicalResult checkOperands(Operation *op);
-  LogicalResult lower(Operation *op);
-  LogicalResult lowerMatmul(linalg::MatmulOp op);
-  LogicalResult lowerGeneric(linalg::GenericOp op);
-  LogicalResult lowerConstant(Operation *op);
-  LogicalResult lowerFill(linalg::FillOp op);
-  LogicalResult lowerPack(PackOp op);
-  LogicalResult lowerAdamW(AdamWOp op);
-  LogicalResult lowerReturn(func::ReturnOp op);
-  LogicalResult lowerUnpack(UnpackOp op);
-
-  Value tag(Operation *op) { return calls.tag(op); }
-  Value i64(int64_t value) { return calls.i64(loc, value); }
-  Value i32(int64_t value) { return calls.i32(loc, value); }
-  Value type(Value tensor) { return calls.type(loc, tensor.getType()); }
-
-  /// Pointer to an operand, or to a result that has its buffer.
-  Value pointer(Value value) {
-    View view = buffers.getView(value);
-    return calls.offset(loc, buffers.getPointer(view.buffer), view.offsetBytes);
-  }
-
-  /// Gives a result its buffer (its place in a group, or memory from the pool) and returns the pointer.
-  Value allocate(Operation *op, Value result);
-  Value allocateBytes(Operation *op, int64_t bytes, bool isWorkspace = false);
-  void release(Value memory) { calls.callVoid(loc, "plr_release", {calls.context, i32(PLR_DEVICE), memory}); }
-  /// Lets `result` have the buffer of `operand`, or a copy of it when its bytes are read again or by another operand of
-  /// the same op; returns the pointer.
-  Value take(OpOperand &operand, Value result);
-
-  /// The leading arguments of a call on the lane.
-  SmallVector<Value> onLane(Operation *op) { return {calls.lane, tag(op)}; }
-  /// The call `name` with `arguments` after lane and tag; a workspace and its size come last when the op needs one.
-  void emit(Operation *op, StringRef name, ValueRange arguments);
-
-  func::FuncOp function;
-  OpBuilder builder;
-  RuntimeCalls calls;
-  KernelBuilder &kernels;
-  Buffers buffers;
-  Location loc = function.getLoc();
-  SmallVector<Value> resultPointers;
-};
-
 struct MoEToRuntime : plateau::impl::ConvertMoEToRuntimeBase<MoEToRuntime> {
   void runOnOperation() override {
     KernelBuilder kernels(getOperation());
@@ -87,6 +32,8 @@ struct MoEToRuntime : plateau::impl::ConvertMoEToRuntimeBase<MoEToRuntime> {
         return signalPassFailure();
       function.erase();
     }
+    for (auto grid : llvm::make_early_inc_range(getOperation().getOps<shard::GridOp>()))
+      grid.erase(); // The calls have what they need of it.
   }
 };
 } // namespace
@@ -127,8 +74,8 @@ static bool isKnownZeros(OpOperand &use) {
 /// A constant stands in the program, whose sections and relocations have 32 bits.
 static constexpr int64_t maxConstantBytes = int64_t(1) << 30;
 
-Value FunctionLowering::allocateBytes(Operation *op, int64_t bytes, bool isWorkspace) {
-  return calls.call(loc, "plr_allocate", {calls.context, i32(PLR_DEVICE), i64(bytes), calls.tag(op, isWorkspace)},
+Value FunctionLowering::allocateBytes(Operation *op, Value bytes, bool isWorkspace) {
+  return calls.call(loc, "plr_allocate", {calls.context, i32(PLR_DEVICE), bytes, calls.tag(op, isWorkspace)},
                     calls.getPointerType());
 }
 
@@ -138,7 +85,13 @@ Value FunctionLowering::allocate(Operation *op, Value result) {
     return pointer(result);
   }
   int64_t bytes = getTensorBytes(result.getType());
-  Value memory = allocateBytes(op, bytes);
+  Value size = i64(bytes);
+  auto type = cast<RankedTensorType>(result.getType());
+  if (!type.hasStaticShape()) {
+    int64_t rowBytes = ShapedType::getNumElements(type.getShape().drop_front()) * type.getElementTypeBitWidth() / 8;
+    size = LLVM::MulOp::create(builder, loc, getRowCount(result), i64(rowBytes));
+  }
+  Value memory = allocateBytes(op, size);
   buffers.bind(result, {buffers.add(memory, bytes, /*isOwned=*/true, /*isWritable=*/true)});
   return memory;
 }
@@ -177,6 +130,15 @@ Value FunctionLowering::take(OpOperand &operand, Value result) {
   return memory;
 }
 
+Value FunctionLowering::reuse(OpOperand &operand, Value result) {
+  View view = buffers.getView(operand.get());
+  if (operand.get().getType() != result.getType() || !buffers.isOwned(view.buffer) || buffers.getPlace(result) ||
+      !buffers.canTake(operand.get(), operand.getOwner()) || isReadBeside(operand, buffers))
+    return allocate(operand.getOwner(), result);
+  buffers.bind(result, view);
+  return pointer(result);
+}
+
 void FunctionLowering::emit(Operation *op, StringRef name, ValueRange arguments) {
   SmallVector<Value> all = onLane(op);
   all.append(arguments.begin(), arguments.end());
@@ -185,7 +147,7 @@ void FunctionLowering::emit(Operation *op, StringRef name, ValueRange arguments)
     calls.call(loc, name, all);
     return;
   }
-  Value workspace = allocateBytes(op, bytes, /*isWorkspace=*/true);
+  Value workspace = allocateBytes(op, i64(bytes), /*isWorkspace=*/true);
   all.append({workspace, i64(bytes)});
   calls.call(loc, name, all);
   release(workspace);
@@ -211,6 +173,19 @@ LogicalResult FunctionLowering::lowerMatmul(linalg::MatmulOp op) {
   return success();
 }
 
+Value FunctionLowering::pointerArray(ValueRange pointers) {
+  Value array = [&] {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(prologue);
+    return LLVM::AllocaOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), i64(pointers.size()));
+  }();
+  for (auto [index, value] : llvm::enumerate(pointers))
+    LLVM::StoreOp::create(builder, loc, value,
+                          LLVM::GEPOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), array,
+                                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)}));
+  return array;
+}
+
 LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
   FailureOr<LLVM::LLVMFuncOp> kernel = kernels.getKernel(op);
   if (failed(kernel))
@@ -218,6 +193,11 @@ LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
   SmallVector<Value> pointers = llvm::map_to_vector(op.getInputs(), [&](Value input) { return pointer(input); });
   llvm::DenseSet<unsigned> taken;
   for (Value result : op.getResults()) {
+    if (Value carried = getCarried(op, result)) {
+      buffers.bind(result, buffers.getView(carried));
+      pointers.push_back(pointer(result));
+      continue;
+    }
     // Element i is read before element i is written, so an input of the same size that dies here gives its buffer.
     Value source;
     if (!buffers.getPlace(result))
@@ -237,14 +217,8 @@ LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
       allocate(op, result);
     pointers.push_back(pointer(result));
   }
-  Value count = i64(pointers.size());
-  Value array = LLVM::AllocaOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), count);
-  for (auto [index, value] : llvm::enumerate(pointers))
-    LLVM::StoreOp::create(builder, loc, value,
-                          LLVM::GEPOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), array,
-                                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)}));
   SmallVector<Value> arguments = onLane(op);
-  arguments.append({LLVM::AddressOfOp::create(builder, loc, *kernel), array, count});
+  arguments.append({LLVM::AddressOfOp::create(builder, loc, *kernel), pointerArray(pointers), i64(pointers.size())});
   calls.call(loc, "plr_launch", arguments);
   return success();
 }
@@ -378,6 +352,9 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       .Case<AdamWOp>([&](auto o) { return lowerAdamW(o); })
       .Case<func::ReturnOp>([&](auto o) { return lowerReturn(o); })
       .Case<tensor::EmptyOp>([&](auto) { return success(); })
+      .Case<tensor::ExtractSliceOp>([&](auto o) { return lowerSlice(o); })
+      .Case<scf::ForOp>([&](auto o) { return lowerFor(o); })
+      .Case<scf::YieldOp>([&](auto o) { return lowerYield(o); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp>([&](auto o) {
         buffers.bind(o.getResult(), buffers.getView(o.getSrc()));
         return success();
@@ -475,14 +452,23 @@ LogicalResult FunctionLowering::lower(Operation *op) {
               pointer(o.getCotangent()), pointer(o.getLabels()), pointer(o.getCount()), result});
         return success();
       })
-      .Case<GradNormOp>([&](GradNormOp o) {
-        Value norm = out(o.getNorm());
+      .Case<SumSquaresOp>([&](SumSquaresOp o) {
+        Value result = out(o.getResult());
         SmallVector<int64_t> ranges = getRanges(o.getLayout(), /*hasDecay=*/false);
-        emit(op, "plr_grad_norm",
+        emit(op, "plr_sum_squares",
              {type(o.getGradients()), i64(ranges.size() / 2), calls.array(loc, ranges), pointer(o.getGradients()),
-              norm});
+              result});
         return success();
       })
+      .Case<GradNormOp>([&](GradNormOp o) {
+        Value norm = out(o.getNorm());
+        SmallVector<Value> squares = llvm::map_to_vector(o.getSquares(), [&](Value value) { return pointer(value); });
+        emit(op, "plr_grad_norm", {i64(squares.size()), pointerArray(squares), norm});
+        return success();
+      })
+      .Case<CollectiveOpInterface>([&](CollectiveOpInterface) { return lowerCollective(op); })
+      .Case<RouteOp, RouteGradOp, GroupedMatmulOp, GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>(
+          [&](auto) { return lowerExperts(op); })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {
         Value factor = out(o.getFactor());
         emit(op, "plr_clip_factor", {f32(o.getMaxNorm()), pointer(o.getNorm()), factor});
@@ -493,6 +479,11 @@ LogicalResult FunctionLowering::lower(Operation *op) {
           return lowerConstant(op);
         return op->emitOpError("is not lowered to the runtime");
       });
+}
+
+/// Whether the op gives rows whose number is known when the step runs.
+static bool hasRoutedRows(Operation *op) {
+  return isa<DispatchOp, GroupedMatmulOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>(op);
 }
 
 /// Whether memory for a tensor of this type can be asked for: its size is known, and a number of 64 bits.
@@ -507,12 +498,20 @@ LogicalResult FunctionLowering::checkTypes() {
       return function.emitError() << "@" << function.getName() << " has " << type
                                   << " in its signature: only static tensors of numbers, of at most 2^60 elements, are "
                                      "lowered";
-  for (Operation &op : function.getBody().front())
+  WalkResult walked = function.getBody().walk([&](Operation *inner) {
+    Operation &op = *inner;
+    if (isa<linalg::GenericOp>(op.getParentOp()))
+      return WalkResult::advance();
     for (Type type : op.getResultTypes())
-      if (auto tensor = dyn_cast<TensorType>(type); tensor && !hasBytes(dyn_cast<RankedTensorType>(tensor)))
-        return op.emitOpError() << "has a result of type " << type
-                                << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
-  return success();
+      if (auto tensor = dyn_cast<TensorType>(type);
+          tensor && !hasRoutedRows(&op) && !hasBytes(dyn_cast<RankedTensorType>(tensor))) {
+        op.emitOpError() << "has a result of type " << type
+                         << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 /// Every tensor that a call reads has its memory. Without it are tensor.empty, which an op may only overwrite, and
@@ -551,6 +550,7 @@ LogicalResult FunctionLowering::run() {
   builder.setInsertionPointToStart(entry);
   calls.context = entry->getArgument(0);
   calls.lane = calls.call(loc, "plr_get_lane", {calls.context, i32(PLR_COMPUTE)}, pointerType);
+  prologue = calls.lane.getDefiningOp();
 
   auto slot = [&](int32_t index) -> Value {
     Value address = LLVM::GEPOp::create(builder, loc, pointerType, pointerType, entry->getArgument(1),
@@ -565,13 +565,8 @@ LogicalResult FunctionLowering::run() {
   for (unsigned result = 0; result < function.getNumResults(); ++result)
     resultPointers.push_back(slot(function.getNumArguments() + result));
 
-  for (Operation &op : function.getBody().front()) {
-    if (failed(checkOperands(&op)) || failed(lower(&op)))
-      return failure();
-    loc = op.getLoc();
-    for (unsigned buffer : buffers.releaseAfter(&op))
-      release(buffers.getPointer(buffer));
-  }
+  if (failed(lowerBlock(function.getBody().front())))
+    return failure();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   return success();
 }

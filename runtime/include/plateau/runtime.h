@@ -102,8 +102,9 @@ typedef struct plr_config {
   int64_t device_bytes; ///< Limit of the device space.
   int64_t host_bytes;   ///< Limit of the host space.
   plr_gemm_kind gemm;
-  int32_t poison;           ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
-  int32_t trace;            ///< 1: record a span for every call on a lane.
+  int32_t poison; ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
+  int32_t trace;  ///< 1: record a span for every call on a lane.
+  int32_t strict; ///< 1: numbers that no sound step has (a router's logit that is not finite) are PLR_BAD_DATA.
   plr_transport *transport; ///< Null when there is one rank. Outlives the context.
 } plr_config;
 

@@ -4,7 +4,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "common/context.h"
+#include "common/group.h"
 #include "common/names.h"
+#include "common/plan.h"
+#include "common/transport.h"
 #include <cstdio>
 
 using namespace plateau::rt;
@@ -15,7 +18,11 @@ plr_context::plr_context(const plr_config &config, std::array<std::unique_ptr<Sp
     lanes[kind] = std::make_unique<plr_lane>(*this, kind);
 }
 
-plr_context::~plr_context() { drain(); }
+plr_context::~plr_context() {
+  drain();
+  if (config.transport)
+    config.transport->leave(*this);
+}
 
 plr_status plr_context::check(const char *where) {
   if (plr_status status = error.getStatus())
@@ -26,7 +33,12 @@ plr_status plr_context::check(const char *where) {
 }
 
 plr_status plr_context::fail(plr_status status, const std::string &text) {
-  return error.fail(status, "rank " + std::to_string(config.rank) + ": " + text);
+  std::string rank = "rank " + std::to_string(config.rank) + ": ";
+  plr_status stands = error.fail(status, rank + text);
+  // Another thread's failure may stand: it is that one the others are told.
+  if (config.transport)
+    config.transport->noteFailure(*this, error.getMessage() + rank.size());
+  return stands;
 }
 
 void plr_context::drain() {
@@ -57,6 +69,11 @@ static std::string checkConfig(const plr_config &config) {
     return field("poison", config.poison, "must be 0 or 1");
   if (config.trace != 0 && config.trace != 1)
     return field("trace", config.trace, "must be 0 or 1");
+  if (config.ranks > 1 && !config.transport)
+    return field("ranks", config.ranks, "there is no transport to connect them");
+  if (config.transport && config.transport->getRanks() != config.ranks)
+    return field("ranks", config.ranks,
+                 ("its transport is for " + std::to_string(config.transport->getRanks())).c_str());
   return {};
 }
 
@@ -79,7 +96,14 @@ static plr_status createContext(const plr_config *config, plr_context **context,
         return PLR_OUT_OF_MEMORY;
       }
     }
-    *context = new plr_context(*config, std::move(spaces));
+    auto made = std::make_unique<plr_context>(*config, std::move(spaces));
+    if (config->transport)
+      message = config->transport->join(*made);
+    if (!message.empty()) {
+      message = rank + message;
+      return PLR_INVALID_ARGUMENT;
+    }
+    *context = made.release();
     return PLR_OK;
   } catch (const std::exception &exception) {
     message = rank + exception.what();

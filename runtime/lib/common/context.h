@@ -14,8 +14,10 @@
 #include "host/events.h"
 #include "host/gemm.h"
 #include "host/lane.h"
+#include "host/scratch_uses.h"
 #include <array>
 #include <memory>
+#include <vector>
 
 struct plr_context {
   plr_context(const plr_config &config, std::array<std::unique_ptr<plateau::rt::Space>, PLR_SPACES> spaces);
@@ -23,7 +25,7 @@ struct plr_context {
 
   /// The status that stands, after turning a pending interrupt into one. `where` names the call that met it.
   plr_status check(const char *where);
-  /// Records a failure; "rank 3: " comes before the text.
+  /// Records a failure, and tells the other ranks; "rank 3: " comes before the text.
   plr_status fail(plr_status status, const std::string &text);
   /// Waits until no lane has anything left to run.
   void drain();
@@ -34,8 +36,9 @@ struct plr_context {
   std::array<std::unique_ptr<plateau::rt::Space>, PLR_SPACES> spaces;
   plateau::rt::host::EventPool events;
   std::unique_ptr<plateau::rt::host::GemmCache> gemms; ///< Made by the first product that wants it.
-  /// The last product of each lane that was given scratch memory.
-  std::array<plr_event, PLR_LANES> lastScratch = {};
+  plateau::rt::host::ScratchUses scratchUses;
+  std::vector<std::unique_ptr<plr_group>> groups;
+  std::vector<std::unique_ptr<plr_plan>> plans; ///< Released ones stay until no lane can read them.
   /// Declared last: the lanes' threads end first.
   std::array<std::unique_ptr<plr_lane>, PLR_LANES> lanes;
 };

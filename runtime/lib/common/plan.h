@@ -17,14 +17,17 @@ struct plr_plan {
   plr_group *group;
   int64_t tokens, topK, experts;
   /// Rows of this rank's expert e are expertOffsets[e] … expertOffsets[e + 1] of the received ones.
-  std::vector<int64_t> expertOffsets;
+  std::vector<int64_t> expertOffsets = {0};
   /// Rows sent to, and received from, each rank of the group.
-  std::vector<int64_t> sendRows, receiveRows;
+  std::vector<int64_t> sendRows = {}, receiveRows = {};
   /// [tokens, top_k]: the place of a route's row among the rows this rank sends (by destination expert, then token and
   /// slot); −1 for none.
   int32_t *sendPlaces = nullptr;
   /// [received]: the place, expert-major, of each row in the order of arrival (by source rank, then expert).
   int32_t *receivePlaces = nullptr;
+  /// [ranks of the group, local experts]: rows received from each rank for each of this rank's experts.
+  std::vector<int64_t> receiveCounts = {};
+  bool released = false;
 
   int64_t getRows() const { return expertOffsets.back(); }
   int64_t getLocalExperts() const { return static_cast<int64_t>(expertOffsets.size()) - 1; }

@@ -6,7 +6,9 @@
 #include "host/lane.h"
 #include "common/context.h"
 #include "common/names.h"
+#include "common/plan.h"
 #include "host/threads.h"
+#include <algorithm>
 #include <cstring>
 
 using namespace plateau::rt;
@@ -167,5 +169,8 @@ extern "C" plr_status plr_synchronize(plr_context *context) {
   context->events.reset();
   if (context->gemms)
     context->gemms->limit();
+  context->scratchUses.clear();
+  auto &plans = context->plans;
+  plans.erase(std::remove_if(plans.begin(), plans.end(), [](const auto &plan) { return plan->released; }), plans.end());
   return guard(context, "plr_synchronize", [] { return PLR_OK; });
 }

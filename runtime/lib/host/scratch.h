@@ -12,13 +12,14 @@
 
 namespace plateau::rt::host {
 
-/// Lies in the device space like every byte of a step, under the component workspace. It is free again once the call
-/// has enqueued its task: the order of calls is the order of reuse.
+/// Lies in the device space like every byte of a step, under the component workspace unless the call names another. It
+/// is free again once the call has enqueued its task: the order of calls is the order of reuse.
 class Scratch {
 public:
   /// No memory for zero bytes. A shortage fails the context.
-  Scratch(Call &call, int64_t bytes) : call(call), tag(call.getTag()) {
-    tag.component = PLR_WORKSPACE;
+  Scratch(Call &call, int64_t bytes, plr_component component = PLR_WORKSPACE)
+      : call(call), tag(call.getTag()), bytes(bytes) {
+    tag.component = component;
     pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
   }
   ~Scratch() {
@@ -36,19 +37,15 @@ public:
     plr_context &context = call.getContext();
     if (context.error.getStatus() != PLR_OK)
       return;
-    plr_lane &lane = call.getLane();
-    if (pointer)
-      for (const plr_event &use : context.lastScratch)
-        if (use.lane)
-          lane.enqueueWait(use);
+    context.scratchUses.await(call.getLane(), pointer, bytes);
     call.enqueue(body, extra, extraBytes);
-    if (pointer)
-      context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
+    context.scratchUses.note(call.getLane(), pointer, bytes);
   }
 
 private:
   Call &call;
   plr_tag tag;
+  int64_t bytes;
   void *pointer;
 };
 

@@ -74,7 +74,40 @@ LogicalResult CheckpointOp::verify() {
   return success();
 }
 
-SmallVector<Value> CheckpointOp::getResiduals() { return getInputs(); }
+/// The results that hold what an op of the body wants kept (SavedByCheckpoint), by number.
+static SmallVector<unsigned> getSavedResults(CheckpointOp op) {
+  SmallVector<unsigned> saved;
+  for (OpOperand &yielded : op.getBody().front().getTerminator()->getOpOperands())
+    if (Operation *origin = yielded.get().getDefiningOp(); origin && origin->hasTrait<SavedByCheckpoint>())
+      saved.push_back(yielded.getOperandNumber());
+  return saved;
+}
+
+SmallVector<Value> CheckpointOp::getResiduals() {
+  SmallVector<Value> residuals(getInputs());
+  for (unsigned index : getSavedResults(*this))
+    residuals.push_back(getResult(index));
+  return residuals;
+}
+
+void CheckpointOp::saveMarkedResults(RewriterBase &rewriter) {
+  Operation *yield = getBody().front().getTerminator();
+  SmallVector<Value> yielded(yield->getOperands());
+  for (Operation &op : getBody().front())
+    if (op.hasTrait<SavedByCheckpoint>())
+      for (Value result : op.getResults())
+        if (!llvm::is_contained(yielded, result))
+          yielded.push_back(result);
+  if (yielded.size() == getNumResults())
+    return;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(*this);
+  auto wider = CheckpointOp::create(rewriter, getLoc(), TypeRange(ValueRange(yielded)), getInputs(), getRecompute());
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+  wider.getBody().takeBody(getBody());
+  rewriter.replaceAllUsesWith(getResults(), wider->getResults().take_front(getNumResults()));
+  rewriter.eraseOp(*this);
+}
 
 namespace {
 /// Drops results that nobody uses and inputs that the body does not read, so that neither keeps a value alive.
@@ -124,6 +157,7 @@ LogicalResult CheckpointOp::buildAdjoint(OpBuilder &builder, Location loc, Value
                                          ArrayRef<Value> resultCotangents, MutableArrayRef<Value> operandCotangents) {
   Block &body = getBody().front();
   SmallVector<Value> inputs(residuals), seeds, yielded(body.getTerminator()->getOperands());
+  SmallVector<unsigned> saved = getSavedResults(*this);
   for (auto [cotangent, value] : llvm::zip_equal(resultCotangents, yielded))
     if (cotangent) {
       inputs.push_back(cotangent);
@@ -142,9 +176,15 @@ LogicalResult CheckpointOp::buildAdjoint(OpBuilder &builder, Location loc, Value
   OpBuilder inner(getContext());
   inner.setInsertionPointToEnd(block);
   IRMapping again;
-  again.map(body.getArguments(), block->getArguments().take_front(residuals.size()));
+  again.map(body.getArguments(), block->getArguments().take_front(body.getNumArguments()));
+  for (auto [index, argument] :
+       llvm::zip_equal(saved, block->getArguments().slice(body.getNumArguments(), saved.size())))
+    again.map(yielded[index], argument);
   auto locate = [](Location inside) { return withPhase(inside, Phase::Backward); };
   for (Operation &op : body.without_terminator()) {
+    if (op.hasTrait<SavedByCheckpoint>() &&
+        llvm::all_of(op.getResults(), [&](Value result) { return again.contains(result); }))
+      continue;
     Operation *clone = inner.clone(op, again);
     clone->walk([&](Operation *copied) { copied->setLoc(locate(copied->getLoc())); });
   }

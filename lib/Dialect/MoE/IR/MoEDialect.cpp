@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -49,8 +50,15 @@ struct Aliases : OpAsmDialectInterface {
 };
 } // namespace
 
+#define GET_TYPEDEF_CLASSES
+#include "plateau/Dialect/MoE/IR/MoETypes.cpp.inc"
+
 void MoEDialect::initialize() {
   addInterfaces<Aliases>();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "plateau/Dialect/MoE/IR/MoETypes.cpp.inc"
+      >();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
@@ -99,7 +107,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
 }
 
 LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, bool decay,
-                                    FloatAttr mean, FloatAttr deviation) {
+                                    FloatAttr mean, FloatAttr deviation, FlatSymbolRefAttr) {
   if (name.empty())
     return emitError() << "a parameter needs a name";
   if (!mean.getValue().isFinite() || !deviation.getValue().isFinite() || deviation.getValueAsDouble() < 0)
@@ -108,7 +116,7 @@ LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError
 }
 
 LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t ranks, int64_t tokens,
-                                int64_t sequence) {
+                                int64_t sequence, int64_t microBatches) {
   if (ranks < 1 || tokens < 1 || sequence < 1)
     return emitError() << "ranks (" << ranks << "), tokens (" << tokens << ") and sequence (" << sequence
                        << ") must be at least 1";
@@ -116,6 +124,10 @@ LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, in
   std::optional<int64_t> all = llvm::checkedMul(ranks, tokens);
   if (ranks > std::numeric_limits<int32_t>::max() || !all || *all > maxElements)
     return emitError() << "ranks (" << ranks << ") must fit 32 bits, and there must be no more than 2^60 tokens in all";
+  if (microBatches < 1 || microBatches > tokens || tokens % microBatches || tokens / microBatches % sequence)
+    if (microBatches != 1)
+      return emitError() << "tokens (" << tokens << ") must divide into micro_batches (" << microBatches
+                         << ") of whole sequences (" << sequence << ")";
   if (tokens % sequence)
     return emitError() << "tokens (" << tokens << ") must be a multiple of sequence (" << sequence << ")";
   return success();

@@ -49,7 +49,17 @@ LogicalResult PackOp::verify() {
 
 Component PackOp::getDefaultComponent() { return Component::Gradients; }
 
-LogicalResult GradNormOp::verify() { return verifyExtent(*this, "GN1", getLayout(), getGradients().getType()); } // GN1
+LogicalResult SumSquaresOp::verify() {
+  return verifyExtent(*this, "SS1", getLayout(), getGradients().getType());
+} // SS1
+
+Component SumSquaresOp::getDefaultComponent() { return Component::Optimizer; }
+
+LogicalResult GradNormOp::verify() {
+  if (getSquares().empty()) // GN1
+    return emitOpError() << "GN1: needs at least one sum of squares";
+  return success();
+}
 
 Component GradNormOp::getDefaultComponent() { return Component::Optimizer; }
 

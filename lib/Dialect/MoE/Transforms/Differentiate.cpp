@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
@@ -46,6 +47,10 @@ private:
     gradients.setPrivate();
     getOperation().insert(std::next(loss->getIterator()), gradients);
     Block &block = gradients.getBody().front();
+    IRRewriter rewriter(&getContext());
+    SmallVector<CheckpointOp> regions(block.getOps<CheckpointOp>());
+    for (CheckpointOp region : regions)
+      region.saveMarkedResults(rewriter);
     Operation *terminator = block.getTerminator();
 
     SmallVector<Value> parameters;

@@ -14,14 +14,16 @@ def MoE_CheckpointOp : MoE_Op<"checkpoint", [
   let summary = "A region whose values are not kept for the backward pass";
   let description = [{
     Evaluates its body on `inputs`. Only the inputs live on to the backward pass, where the body is evaluated again and then
-    taken backwards, inside one region marked `recompute`. The regions are isolated, so no pass can merge the second
+    taken backwards, inside one region marked `recompute`; and the results of `moe.route` and `moe.plan`, so that routing is
+    decided once: `moe-differentiate` adds them to the region's results. The regions are isolated, so no pass can merge the second
     evaluation with the first; `moe-inline-checkpoints` opens them once no such pass follows.
 
     **Constraints**
     - C1: the body has one argument for each input, of its type.
     - C2: `moe.yield` has one operand for each result, of its type.
 
-    **Adjoint**: a `moe.checkpoint recompute` with the body and its adjoint. **Residuals**: `inputs`.
+    **Adjoint**: a `moe.checkpoint recompute` with the body and its adjoint. **Residuals**: `inputs`, and the results that
+    hold routing.
     **Footprint**: that of its body.
     **Lifespan**: created by import; the `recompute` form by `moe-differentiate`; gone after `moe-inline-checkpoints`.
 
@@ -39,6 +41,10 @@ def MoE_CheckpointOp : MoE_Op<"checkpoint", [
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    /// Adds to the results those of the body's ops that want theirs kept for the backward pass. The op is replaced.
+    void saveMarkedResults(::mlir::RewriterBase &rewriter);
+  }];
   let skipDefaultBuilders = 1;
   let builders = [
     OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs, CArg<"bool", "false">:$recompute)>

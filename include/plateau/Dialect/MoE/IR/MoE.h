@@ -16,6 +16,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "plateau/Interfaces/CollectiveOpInterface.h"
 #include "plateau/Interfaces/Component.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 #include "plateau/Interfaces/FootprintOpInterface.h"
@@ -29,12 +30,18 @@ inline constexpr int64_t maxElements = int64_t(1) << 60;
 /// The elements of a static shape; none when there are more than `maxElements`.
 std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape);
 
+/// The results of the op, when it stands in a checkpoint region, are kept for the backward pass and not computed again.
+template <typename ConcreteType>
+class SavedByCheckpoint : public OpTrait::TraitBase<ConcreteType, SavedByCheckpoint> {};
+
 } // namespace mlir::plateau::moe
 
 #include "plateau/Dialect/MoE/IR/MoEEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEAttrs.h.inc"
 #include "plateau/Dialect/MoE/IR/MoEDialect.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "plateau/Dialect/MoE/IR/MoETypes.h.inc"
 #define GET_OP_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEOps.h.inc"
 

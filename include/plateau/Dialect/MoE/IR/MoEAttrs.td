@@ -39,11 +39,18 @@ def MoE_BatchAttr : MoE_Attr<"Batch", "batch"> {
   let description = [{
     On `@loss` and `@step`: the number of ranks, the tokens of a rank and step, and the tokens of a sequence, so that a driver
     knows how to cut its data: `moe.batch = #moe.batch<ranks = 1, tokens = 1024, sequence = 512>`. All are positive, and
-    `tokens` is a multiple of `sequence`. Arguments with the role of tokens, labels, positions or starts have `tokens` rows.
+    `tokens` is a multiple of `sequence`. A step of several `micro_batches` computes them one after the other, in equal parts of
+    whole sequences; its row numbers (starts) count within a micro-batch. Arguments with the role of tokens, labels, positions or starts have `tokens` rows.
   }];
-  let parameters = (ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence,
+                        DefaultValuedParameter<"int64_t", "1">:$microBatches);
+  let assemblyFormat = [{
+    `<` `ranks` `=` $ranks `,` `tokens` `=` $tokens `,` `sequence` `=` $sequence (`,` `micro_batches` `=` $microBatches^)? `>`
+  }];
   let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence), [{
+    return $_get($_ctxt, ranks, tokens, sequence, /*microBatches=*/1);
+  }]>];
 }
 
 def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
@@ -53,20 +60,25 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
     decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>`. `name` is the one in checkpoints; `decay`: whether weight decay applies;
     element e starts as `mean` + `deviation` · a standard normal number drawn from (seed, name, e). Both are finite, and
     `deviation` is not negative.
+
+    `shard = @experts`: the argument is one of the equal parts, along dimension 0, in which the ranks along the last axis of that
+    grid hold the tensor; e counts in the whole tensor. Without it every rank holds the same tensor.
   }];
   let parameters = (ins
     StringRefParameter<"name in checkpoints">:$name,
     "bool":$decay,
     "::mlir::FloatAttr":$mean,
-    "::mlir::FloatAttr":$deviation);
+    "::mlir::FloatAttr":$deviation,
+    OptionalParameter<"::mlir::FlatSymbolRefAttr">:$shard);
   let assemblyFormat = [{
-    `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation `>`
+    `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation (`,` `shard` `=` $shard^)? `>`
   }];
   let genVerifyDecl = 1;
   let builders = [
-    AttrBuilder<(ins "::llvm::StringRef":$name, "bool":$decay, "double":$mean, "double":$deviation), [{
+    AttrBuilder<(ins "::llvm::StringRef":$name, "bool":$decay, "double":$mean, "double":$deviation,
+                     CArg<"::mlir::FlatSymbolRefAttr", "{}">:$shard), [{
       auto f64 = ::mlir::Float64Type::get($_ctxt);
-      return $_get($_ctxt, name, decay, ::mlir::FloatAttr::get(f64, mean), ::mlir::FloatAttr::get(f64, deviation));
+      return $_get($_ctxt, name, decay, ::mlir::FloatAttr::get(f64, mean), ::mlir::FloatAttr::get(f64, deviation), shard);
     }]>
   ];
 }
@@ -100,6 +112,27 @@ def MoE_LayoutAttr : MoE_Attr<"Layout", "layout"> {
     /// One past the last element of the last tensor.
     int64_t getExtent() const;
   }];
+}
+
+def MoE_RoutingAttr : MoE_Attr<"Routing", "routing"> {
+  let summary = "how a router chooses experts";
+  let description = [{
+    `#moe.routing<top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32>`; what each field
+    means is said at `moe.route`. `top_k`, `groups` and `kept_groups` are positive, `kept_groups` is at most `groups`, and
+    `scale` is finite and f32.
+  }];
+  let parameters = (ins
+    "int64_t":$topK,
+    EnumParameter<MoE_Score>:$score,
+    "int64_t":$groups,
+    "int64_t":$keptGroups,
+    "bool":$normalize,
+    "::mlir::FloatAttr":$scale);
+  let assemblyFormat = [{
+    `<` `top_k` `=` $topK `,` `score` `=` $score `,` `groups` `=` $groups `,` `kept_groups` `=` $keptGroups `,`
+    `normalize` `=` $normalize `,` `scale` `=` $scale `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 #endif // PLATEAU_DIALECT_MOE_IR_MOEATTRS_TD

@@ -11,6 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "plateau/Interfaces/CollectiveOpInterface.td"
 include "plateau/Interfaces/Component.td"
 include "plateau/Interfaces/DifferentiableOpInterface.td"
 include "plateau/Interfaces/FootprintOpInterface.td"
@@ -31,7 +32,9 @@ def MoE_Dialect : Dialect {
     errors are worded, by them.
   }];
   let useDefaultAttributePrinterParser = 1;
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect"];
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::shard::ShardDialect"];
   let discardableAttrs = (ins
     "::mlir::plateau::moe::BatchAttr":$batch,
     "::mlir::plateau::moe::RoleAttr":$role,

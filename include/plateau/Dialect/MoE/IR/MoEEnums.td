@@ -17,7 +17,14 @@ def MoE_Role : I32EnumAttr<"Role", "what an argument or result of a step is", [
   I32EnumAttrCase<"Parameters", 6, "parameters">, I32EnumAttrCase<"Gradients", 7, "gradients">,
   I32EnumAttrCase<"FirstMoment", 8, "first_moment">, I32EnumAttrCase<"SecondMoment", 9, "second_moment">,
   I32EnumAttrCase<"Master", 10, "master">, I32EnumAttrCase<"Loss", 11, "loss">,
-  I32EnumAttrCase<"GradientNorm", 12, "gradient_norm">]> {
+  I32EnumAttrCase<"GradientNorm", 12, "gradient_norm">, I32EnumAttrCase<"LabelCount", 13, "label_count">]> {
+  let cppNamespace = "::mlir::plateau::moe";
+  let genSpecializedAttr = 0;
+}
+
+def MoE_Score : I32EnumAttr<"Score", "how a router turns logits into scores", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"TopKSoftmax", 1, "top_k_softmax">,
+  I32EnumAttrCase<"Sigmoid", 2, "sigmoid">]> {
   let cppNamespace = "::mlir::plateau::moe";
   let genSpecializedAttr = 0;
 }

@@ -60,14 +60,14 @@ def MoE_PackOp : MoE_Op<"pack", [Pure, AllTypesMatch<["into", "result"]>, MoE_Fo
   let hasVerifier = 1;
 }
 
-def MoE_GradNormOp : MoE_Op<"grad_norm", [Pure, MoE_Footprint]> {
-  let summary = "Euclidean norm of a flat group";
+def MoE_SumSquaresOp : MoE_Op<"sum_squares", [Pure, MoE_Footprint]> {
+  let summary = "Sum of squares of tensors of a flat group";
   let description = [{
-    `sqrt(Σ gradients²)` over the tensors of `layout` (padding does not count), summed in float64 in blocks of fixed size, in
-    ascending order, so that no square overflows.
+    `Σ gradients²` over the tensors of `layout` (padding and tensors of the group that `layout` leaves out do not count), in float64 in
+    blocks of fixed size, in ascending order, so that no square overflows.
 
     **Constraints**
-    - GN1: the group holds the layout's extent.
+    - SS1: the group holds the layout's extent.
 
     **Adjoint**: none (created after differentiation).
     **Footprint**: no workspace.
@@ -75,12 +75,36 @@ def MoE_GradNormOp : MoE_Op<"grad_norm", [Pure, MoE_Footprint]> {
 
     Example:
     ```mlir
-    %norm = moe.grad_norm %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<16xf32>
+    %s = moe.sum_squares %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<16xf32>
     ```
   }];
   let arguments = (ins MoE_Tensor<[F32, BF16], [1], "flat group">:$gradients, MoE_LayoutAttr:$layout);
-  let results = (outs MoE_Scalar:$norm);
+  let results = (outs MoE_SumOfSquares:$result);
   let assemblyFormat = "$gradients `layout` $layout attr-dict `:` type($gradients)";
+  let hasVerifier = 1;
+}
+
+def MoE_GradNormOp : MoE_Op<"grad_norm", [Pure, MoE_Footprint]> {
+  let summary = "Euclidean norm from sums of squares";
+  let description = [{
+    `sqrt(Σ squares)` in float64, operands ascending, rounded to f32. One sum for each set of ranks that share parameters, so that each
+    parameter counts once.
+
+    **Constraints**
+    - GN1: there is at least one sum.
+
+    **Adjoint**: none (created after differentiation).
+    **Footprint**: no workspace.
+    **Lifespan**: created by `moe-attach-optimizer`; gone after lowering.
+
+    Example:
+    ```mlir
+    %norm = moe.grad_norm %s, %t : tensor<f64>, tensor<f64>
+    ```
+  }];
+  let arguments = (ins Variadic<MoE_SumOfSquares>:$squares);
+  let results = (outs MoE_Scalar:$norm);
+  let assemblyFormat = "$squares attr-dict `:` type($squares)";
   let hasVerifier = 1;
 }
 
