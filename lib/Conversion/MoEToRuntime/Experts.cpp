@@ -194,7 +194,8 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         follow(o.getInput());
         Value result = allocate(op, o.getResult());
         emit(op, "plr_swiglu",
-             {type(o.getInput()), getRowCount(o.getInput()), i64(columns(o.getResult())), pointer(o.getInput()), result});
+             {type(o.getInput()), getRowCount(o.getInput()), i64(columns(o.getResult())), pointer(o.getInput()),
+              result});
         return success();
       })
       .Case<SwiGLUGradOp>([&](SwiGLUGradOp o) {
@@ -217,7 +218,8 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         follow(o.getA());
         Value result = allocate(op, o.getResult());
         emit(op, "plr_row_dot",
-             {type(o.getA()), getRowCount(o.getA()), i64(columns(o.getA())), pointer(o.getA()), pointer(o.getB()), result});
+             {type(o.getA()), getRowCount(o.getA()), i64(columns(o.getA())), pointer(o.getA()), pointer(o.getB()),
+              result});
         return success();
       })
       .Default([&](Operation *) { return op->emitOpError("is not lowered to the runtime"); });
