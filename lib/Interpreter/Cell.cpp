@@ -27,12 +27,14 @@ ArrayRef<int64_t> interpreter::getShape(Type type) {
   return tensor ? tensor.getShape() : ArrayRef<int64_t>();
 }
 
-Tensor interpreter::makeUndefined(Type type, Mode mode) {
+Tensor interpreter::makeUndefined(Type type, ArrayRef<int64_t> shape, Mode mode) {
   if (!isa<FloatType>(getElementTypeOrSelf(type)))
-    return Tensor::make(getShape(type), getUndefined<int64_t>());
-  return mode == Mode::Float64 ? Tensor::make(getShape(type), getUndefined<double>())
-                               : Tensor::make(getShape(type), getUndefined<Field>());
+    return Tensor::make(shape, getUndefined<int64_t>());
+  return mode == Mode::Float64 ? Tensor::make(shape, getUndefined<double>())
+                               : Tensor::make(shape, getUndefined<Field>());
 }
+
+Tensor interpreter::makeUndefined(Type type, Mode mode) { return makeUndefined(type, getShape(type), mode); }
 
 int64_t interpreter::normalizeInteger(uint64_t bits, unsigned width) {
   if (width == 1)

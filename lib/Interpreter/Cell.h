@@ -50,6 +50,8 @@ inline Field fromDouble<Field>(double number) {
 ArrayRef<int64_t> getShape(Type type);
 /// A tensor of the scalar type that stands for the element type of `type` in `mode`; undefined elements.
 Tensor makeUndefined(Type type, Mode mode);
+/// The same with `shape`, for a type that leaves the rows open.
+Tensor makeUndefined(Type type, ArrayRef<int64_t> shape, Mode mode);
 /// An integer of `width` bits as it is kept: sign extended, i1 as 0 or 1.
 int64_t normalizeInteger(uint64_t bits, unsigned width);
 /// Bits of an integer or index type; 0 for others.

@@ -48,10 +48,27 @@ void interpreter::addConstantOps(OpTable &table) {
   table.add<arith::ConstantOp>(evaluateConstant<double>, evaluateConstant<Field>);
 }
 
+/// The shape of an elementwise result: that of the operands that are tensors.
+static FailureOr<ArrayRef<int64_t>> getCommonShape(Operation *op, RankCall &call) {
+  std::optional<ArrayRef<int64_t>> common;
+  for (Value operand : op->getOperands()) {
+    if (!isa<RankedTensorType>(operand.getType()))
+      continue;
+    ArrayRef<int64_t> shape = call.get(operand).getShape();
+    if (common && *common != shape)
+      return call.fail("has operands of " + Twine(common->front()) + " and of " + Twine(shape.front()) + " rows");
+    common = shape;
+  }
+  return common.value_or(ArrayRef<int64_t>());
+}
+
 static LogicalResult evaluateElementwise(Operation *op, RankCall &call, Mode mode) {
   ElementFunction function = *getElementFunction(op, mode);
   Value value = op->getResult(0);
-  Tensor result = makeUndefined(value.getType(), mode);
+  FailureOr<ArrayRef<int64_t>> shape = getCommonShape(op, call);
+  if (failed(shape))
+    return failure();
+  Tensor result = makeUndefined(value.getType(), *shape, mode);
   void *elements = getMutableElements(result);
   SmallVector<const void *> operands;
   SmallVector<int64_t> strides; // 0: a scalar operand (the condition of a select) meets every element
@@ -73,5 +90,5 @@ void interpreter::addElementwiseOps(OpTable &table) {
   Mode mode = table.getMode();
   for (StringRef name : getElementwiseOpNames())
     table.add(name, onEachRank([mode](Operation *op, RankCall &call) { return evaluateElementwise(op, call, mode); },
-                               Access::Computes));
+                               Access::Computes, Shapes::Routed));
 }

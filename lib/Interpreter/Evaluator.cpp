@@ -34,13 +34,18 @@ LogicalResult RankCall::checkDefined(Value value) const {
   return success();
 }
 
-const char *interpreter::getObstacle(Type type) {
+const char *interpreter::getObstacle(Type type, Shapes shapes) {
   constexpr int64_t mostElements = int64_t(1) << 34;
+  if (shapes == Shapes::Routed && isa<moe::PlanType>(type))
+    return nullptr;
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
-    if (!tensor.hasStaticShape())
+    ArrayRef<int64_t> dimensions = tensor.getShape();
+    if (shapes == Shapes::Routed && !dimensions.empty() && tensor.isDynamicDim(0))
+      dimensions = dimensions.drop_front();
+    if (ShapedType::isDynamicShape(dimensions))
       return "the interpreter needs static shapes";
     int64_t elements = 1;
-    for (int64_t dimension : tensor.getShape())
+    for (int64_t dimension : dimensions)
       if (llvm::MulOverflow(elements, dimension, elements) || elements > mostElements)
         return "that is more than 2^34 elements";
     type = tensor.getElementType();
@@ -50,27 +55,39 @@ const char *interpreter::getObstacle(Type type) {
   return "the interpreter knows tensors and scalars of floating-point type, of integers up to 64 bits, and of index";
 }
 
-OpFunction interpreter::onEachRank(RankFunction function, Access access) {
+OpFunction interpreter::onAllRanks(RanksFunction function, Access access, Shapes shapes) {
   return [=](Evaluator &evaluator, Operation *op) -> LogicalResult {
-    for (Type type : op->getResultTypes())
-      if (const char *obstacle = getObstacle(type))
-        return evaluator.fail(op, "has a result of type " + toString(type) + ": " + obstacle);
-    SmallVector<RankValues> results(op->getNumResults());
-    for (int rank = 0; rank < evaluator.getRanks(); ++rank) {
-      RankCall call(evaluator, op, rank);
-      if (access == Access::Computes)
+    for (auto [what, types] :
+         {std::pair<StringRef, TypeRange>("a result", op->getResultTypes()), {"an operand", op->getOperandTypes()}})
+      for (Type type : types)
+        if (const char *obstacle = getObstacle(type, shapes))
+          return evaluator.fail(op, "has " + what + " of type " + toString(type) + ": " + obstacle);
+    SmallVector<RankCall> calls;
+    for (int rank = 0; rank < evaluator.getRanks(); ++rank)
+      calls.emplace_back(evaluator, op, rank);
+    if (access == Access::Computes)
+      for (RankCall &call : calls)
         for (Value operand : op->getOperands())
           if (failed(call.checkDefined(operand)))
             return failure();
-      if (failed(function(op, call)))
-        return failure();
-      for (auto [index, values] : llvm::enumerate(results))
-        values.push_back(call.takeResult(index));
-    }
-    for (auto [result, values] : llvm::zip_equal(op->getResults(), results))
+    if (failed(function(op, calls)))
+      return failure();
+    for (OpResult result : op->getResults()) {
+      RankValues values;
+      for (RankCall &call : calls)
+        values.push_back(call.takeResult(result.getResultNumber()));
       evaluator.set(result, std::move(values));
+    }
     return success();
   };
+}
+
+OpFunction interpreter::onEachRank(RankFunction function, Access access, Shapes shapes) {
+  return onAllRanks(
+      [function = std::move(function)](Operation *op, MutableArrayRef<RankCall> calls) {
+        return success(llvm::all_of(calls, [&](RankCall &call) { return succeeded(function(op, call)); }));
+      },
+      access, shapes);
 }
 
 const OpFunction *OpTable::find(Operation *op) const {
@@ -94,6 +111,10 @@ Evaluator::Evaluator(int ranks, Mode mode, const std::atomic<bool> *interrupted)
   addAttentionOps(table);
   addVocabularyOps(table);
   addOptimizerOps(table);
+  addRoutingOps(table);
+  addDispatchOps(table);
+  addExpertOps(table);
+  addCollectiveOps(table);
 }
 
 LogicalResult Evaluator::fail(Operation *op, const Twine &message) {

@@ -38,10 +38,17 @@ public:
   /// Makes a result of its type's shape, filled with zeros, and gives its elements to write.
   template <typename Scalar>
   MutableArrayRef<Scalar> write(Value result) {
-    set(result, Tensor::make(cast<RankedTensorType>(result.getType()).getShape(), Scalar()));
+    return write<Scalar>(result, cast<RankedTensorType>(result.getType()).getShape());
+  }
+  /// The same with `shape`, for a type that leaves the rows open.
+  template <typename Scalar>
+  MutableArrayRef<Scalar> write(Value result, ArrayRef<int64_t> shape) {
+    set(result, Tensor::make(shape, Scalar()));
     return results[cast<OpResult>(result).getResultNumber()].getMutable<Scalar>();
   }
   Tensor takeResult(unsigned index) { return std::move(results[index]); }
+
+  int getRank() const { return rank; }
 
   /// Emits an error at the op that names the rank.
   LogicalResult fail(const Twine &message) const;
@@ -59,15 +66,23 @@ private:
 using OpFunction = std::function<LogicalResult(Evaluator &, Operation *)>;
 /// Evaluates an op on one rank.
 using RankFunction = std::function<LogicalResult(Operation *, RankCall &)>;
+/// Evaluates an op on all ranks, in rank order.
+using RanksFunction = std::function<LogicalResult(Operation *, MutableArrayRef<RankCall>)>;
 
 /// Whether an op computes with the elements of its operands, or only moves them: undefined ones too.
 enum class Access { Computes, Moves };
 
-/// Null when the interpreter can hold a value of `type`, otherwise why it cannot.
-const char *getObstacle(Type type);
+/// What types an op works on: static tensors and scalars, or also what follows from the data of a step: tensors whose
+/// number of rows each rank has for itself, and plans.
+enum class Shapes { Static, Routed };
 
+/// Null when the interpreter can hold a value of `type`, otherwise why it cannot.
+const char *getObstacle(Type type, Shapes shapes = Shapes::Static);
+
+/// `function` on all ranks at once.
+OpFunction onAllRanks(RanksFunction function, Access access, Shapes shapes = Shapes::Static);
 /// `function` on each rank alone.
-OpFunction onEachRank(RankFunction function, Access access);
+OpFunction onEachRank(RankFunction function, Access access, Shapes shapes = Shapes::Static);
 
 /// How each op is evaluated in one mode.
 class OpTable {
@@ -81,10 +96,22 @@ public:
   /// An op of which each rank needs nothing of the others, on doubles and on field elements.
   template <typename OpTy>
   void add(LogicalResult (*float64)(OpTy, RankCall &), LogicalResult (*exact)(OpTy, RankCall &),
-           Access access = Access::Computes) {
+           Access access = Access::Computes, Shapes shapes = Shapes::Static) {
     auto function = mode == Mode::Float64 ? float64 : exact;
     add(OpTy::getOperationName(),
-        onEachRank([function](Operation *op, RankCall &call) { return function(cast<OpTy>(op), call); }, access));
+        onEachRank([function](Operation *op, RankCall &call) { return function(cast<OpTy>(op), call); }, access,
+                   shapes));
+  }
+  /// An op in which each rank needs what others have, likewise.
+  template <typename OpTy>
+  void add(LogicalResult (*float64)(OpTy, MutableArrayRef<RankCall>),
+           LogicalResult (*exact)(OpTy, MutableArrayRef<RankCall>), Access access = Access::Computes,
+           Shapes shapes = Shapes::Static) {
+    auto function = mode == Mode::Float64 ? float64 : exact;
+    add(OpTy::getOperationName(),
+        onAllRanks(
+            [function](Operation *op, MutableArrayRef<RankCall> calls) { return function(cast<OpTy>(op), calls); },
+            access, shapes));
   }
   /// All ops that `contains` accepts and that have no entry of their own.
   void addFamily(std::function<bool(Operation *)> contains, OpFunction function) {
@@ -110,6 +137,10 @@ void addRotaryOps(OpTable &table);
 void addAttentionOps(OpTable &table);
 void addVocabularyOps(OpTable &table);
 void addOptimizerOps(OpTable &table);
+void addRoutingOps(OpTable &table);
+void addDispatchOps(OpTable &table);
+void addExpertOps(OpTable &table);
+void addCollectiveOps(OpTable &table);
 
 class Evaluator {
 public:

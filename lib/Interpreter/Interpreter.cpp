@@ -6,6 +6,7 @@
 #include "plateau/Interpreter/Interpreter.h"
 #include "Cell.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -22,13 +23,14 @@ static LogicalResult checkArguments(func::FuncOp function, int ranks, Mode mode,
       return function.emitOpError() << "has " << function.getNumArguments() << " arguments and rank " << rank
                                     << " gives " << tensors.size();
     for (auto [index, type, tensor] : llvm::enumerate(function.getArgumentTypes(), tensors)) {
-      if (const char *obstacle = getObstacle(type))
+      if (const char *obstacle =
+              isa<moe::PlanType>(type) ? "a plan comes from moe.plan alone" : getObstacle(type, Shapes::Routed))
         return function.emitOpError() << "argument #" << index << " is " << type << ": " << obstacle;
       bool isFloat = isa<FloatType>(getElementTypeOrSelf(type));
       bool fits = !isFloat                ? tensor.holds<int64_t>()
                   : mode == Mode::Float64 ? tensor.holds<double>()
                                           : tensor.holds<Field>();
-      if (!fits || tensor.getShape() != getShape(type))
+      if (!fits || failed(verifyCompatibleShape(tensor.getShape(), getShape(type))))
         return function.emitOpError() << "argument #" << index << " is " << type << " and rank " << rank
                                       << " gives a tensor of other elements or of another shape";
     }

@@ -156,7 +156,8 @@ TEST_F(ModelOps, Groups) {
         -> (tensor<2x2xf32>, tensor<1xf32>, tensor<8xf32>, tensor<f32>) {
       %w, %b = moe.unpack %group layout <[#w, #b]> : tensor<8xf32> -> tensor<2x2xf32>, tensor<1xf32>
       %g = moe.pack %c, %d into %group layout <[#w, #b]> : tensor<2x2xf32>, tensor<1xf32> into tensor<8xf32>
-      %norm = moe.grad_norm %g layout <[#w, #b]> : tensor<8xf32>
+      %squares = moe.sum_squares %g layout <[#w, #b]> : tensor<8xf32>
+      %norm = moe.grad_norm %squares : tensor<f64>
       return %w, %b, %g, %norm : tensor<2x2xf32>, tensor<1xf32>, tensor<8xf32>, tensor<f32>
     })mlir",
                           {{10, 11, 12, 13, 14, 15, 16, 17}, {1, 1, 1, 2}, {3}});
