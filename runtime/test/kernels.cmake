@@ -6,4 +6,7 @@ plateau_rt_test(plateau-rt-kernels-test
   kernels_norm.cpp
   kernels_optimizer.cpp
   kernels_rotary.cpp
+  kernels_route.cpp
+  kernels_rows.cpp
+  kernels_swiglu.cpp
   kernels_vocabulary.cpp)
