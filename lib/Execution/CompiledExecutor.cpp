@@ -40,6 +40,7 @@ plr_component getComponent(std::optional<Role> role) {
   case Role::Tokens:
     return PLR_EMBEDDING;
   case Role::Labels:
+  case Role::LabelCount:
   case Role::Loss:
     return PLR_VOCABULARY;
   case Role::Positions:

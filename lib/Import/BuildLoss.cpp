@@ -177,6 +177,9 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   }
 
   Type loss = getTensor({}, builder.getF32Type());
+  if (options.takesLabelCount)
+    add(loss, "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
+        NameLoc::get(builder.getStringAttr("label_count")));
   builder.setInsertionPointToEnd(module.getBody());
   auto function = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                        builder.getFunctionType(types, loss));
@@ -187,7 +190,7 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   Block *body = &function.getBody().emplaceBlock();
   body->addArguments(types, locations);
   builder.setInsertionPointToStart(body);
-  for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().take_back(parameters.size())))
+  for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().slice(4, parameters.size())))
     weights[parameter.name] = argument;
   return function;
 }
@@ -387,8 +390,12 @@ Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts)
 
 Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
   auto at = [&](StringRef name) { return locate(Component::Vocabulary, name); };
-  Value count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
-  if (options.ranks > 1)
+  Value count;
+  if (options.takesLabelCount)
+    count = labels.getParentBlock()->getArguments().back();
+  else
+    count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
+  if (options.ranks > 1 && !options.takesLabelCount)
     count = shard::AllReduceOp::create(
         builder, at("count_labels"), count.getType(), FlatSymbolRefAttr::get(builder.getContext(), worldGrid),
         shard::GridAxesAttr::get(builder.getContext(), ArrayRef<shard::GridAxis>{0}), count,

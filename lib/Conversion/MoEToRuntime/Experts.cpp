@@ -32,10 +32,13 @@ FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr sym
   for (int64_t axis : axes)
     bits |= int64_t(1) << axis;
   Value &group = groups[{symbol, bits}];
-  if (!group)
+  if (!group) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(prologue);
     group = calls.call(loc, "plr_get_group",
                        {calls.context, calls.array(loc, grid->shape), i64(grid->shape.size()), i64(bits)},
                        calls.getPointerType());
+  }
   return group;
 }
 
@@ -144,7 +147,11 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
     auto pointerType = calls.getPointerType();
     auto structType = LLVM::LLVMStructType::getLiteral(
         builder.getContext(), llvm::map_to_vector(fields, [](Value field) { return field.getType(); }));
-    Value memory = LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+    Value memory = [&] {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfter(prologue);
+      return LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+    }();
     for (auto [index, value] : llvm::enumerate(fields))
       LLVM::StoreOp::create(builder, loc, value,
                             LLVM::GEPOp::create(builder, loc, pointerType, structType, memory,
