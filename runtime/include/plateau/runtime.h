@@ -311,6 +311,32 @@ plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_routing *rout
 plr_status plr_route_grad(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
                           const float *cotangent, const float *logits, const int32_t *ids, float *logits_grad);
 
+/// What moe.balance_loss weighs scores with.
+typedef struct plr_balance {
+  int64_t experts, top_k;
+  int64_t sequence, sequences; ///< Tokens of a sequence, and sequences of all ranks; not read when there are counts.
+  plr_score score;             ///< PLR_TOP_K_SOFTMAX as PLR_SOFTMAX; sigmoids are divided by their sum.
+  float coefficient;
+} plr_balance;
+
+/// result[1] = this rank's share as moe.balance_loss defines it. Either `counts` [experts], of all ranks, or `ids`
+/// [tokens, top_k] is null. PLR_BAD_DATA names a count that is negative, or token, slot and id of an id that is no
+/// expert and not −1.
+plr_status plr_balance_loss(plr_lane *lane, const plr_tag *tag, const plr_balance *balance, int64_t tokens,
+                            const float *logits, const int32_t *counts, const int32_t *ids, float *result);
+/// logits_grad [tokens, experts] from the cotangent [1] of the share.
+plr_status plr_balance_loss_grad(plr_lane *lane, const plr_tag *tag, const plr_balance *balance, int64_t tokens,
+                                 const float *cotangent, const float *logits, const int32_t *counts, const int32_t *ids,
+                                 float *logits_grad);
+/// result[1] = coefficient / tokens · Σ (log Σ exp(logits[row, :]))² over `rows`, of the `tokens` of all ranks.
+plr_status plr_z_loss(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t experts, int64_t tokens,
+                      float coefficient, const float *logits, float *result);
+plr_status plr_z_loss_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t experts, int64_t tokens,
+                           float coefficient, const float *cotangent, const float *logits, float *logits_grad);
+/// bias[e] += rate · sign(Σ counts − experts · counts[e]), in place. A factor that is not finite leaves it as it was.
+plr_status plr_update_bias(plr_lane *lane, const plr_tag *tag, int64_t experts, float rate, const int32_t *counts,
+                           const float *factor, float *bias);
+
 /// Where the rows of tokens with these `ids` [tokens, top_k] go; −1 sends none, and PLR_BAD_DATA names token, slot and
 /// id of any other id outside [0, experts). Waits for the lane and for the group: after it the number of rows that this
 /// rank receives is known. Received rows lie by expert, then by source rank, token and slot. The tables lie in the
