@@ -40,6 +40,7 @@ plr_component getComponent(std::optional<Role> role) {
   case Role::Tokens:
     return PLR_EMBEDDING;
   case Role::Labels:
+  case Role::LabelCount:
   case Role::Loss:
     return PLR_VOCABULARY;
   case Role::Positions:
@@ -239,6 +240,7 @@ llvm::Error Executor::createContexts() {
     config.gemm = options.gemm;
     config.poison = options.poison;
     config.trace = options.trace;
+    config.strict = options.strict;
     config.transport = transport.get();
     plr_context *context = nullptr;
     char message[512] = "";

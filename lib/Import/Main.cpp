@@ -29,6 +29,7 @@ struct CommandLine {
   std::string config, output;
   bool count = false, json = false;
   Emit emit = Emit::Step;
+  int64_t microBatches = 1;
   LossOptions loss;
   moe::MoEAttachOptimizerOptions optimizer;
 };
@@ -89,6 +90,8 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       addSize(app, "--expert-ranks", line.loss.expertRanks, "Ranks that divide the experts among them (default: 1)"),
       addSize(app, "--vocab-ranks", line.loss.vocabularyRanks,
               "Ranks that divide the output projection among them (default: 1)"),
+      addSize(app, "--micro-batches", line.microBatches,
+              "Parts in which a rank's tokens are computed, their gradients added in f32 (default: 1)"),
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
@@ -127,6 +130,13 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
     if (line.loss.tokens % line.loss.sequence)
       throw CLI::ValidationError("--tokens", std::to_string(line.loss.tokens) + " is not a multiple of --sequence " +
                                                  std::to_string(line.loss.sequence));
+    if (line.loss.tokens / line.loss.sequence % line.microBatches)
+      throw CLI::ValidationError("--micro-batches", std::to_string(line.microBatches) + " does not divide the " +
+                                                        std::to_string(line.loss.tokens / line.loss.sequence) +
+                                                        " sequences of --tokens");
+    line.optimizer.microBatches = line.microBatches;
+    line.loss.tokens /= line.microBatches;
+    line.loss.takesLabelCount = line.microBatches > 1;
   });
 }
 

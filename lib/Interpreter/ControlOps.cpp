@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluator.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 
 using namespace mlir;
@@ -37,7 +38,36 @@ static LogicalResult evaluateCheckpoint(Evaluator &evaluator, Operation *op) {
   return setResults(evaluator, op, evaluator.evaluateRegion(body, getOperands(evaluator, op)));
 }
 
+static LogicalResult evaluateFor(Evaluator &evaluator, Operation *op) {
+  auto loop = cast<scf::ForOp>(op);
+  // The bounds are the same on all ranks, or collectives in the loop would not meet.
+  int64_t bounds[3];
+  for (auto [bound, value] :
+       llvm::zip_equal(bounds, ValueRange{loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})) {
+    const RankValues &values = evaluator.get(value);
+    bound = values.front().get<int64_t>()[0];
+    for (const Tensor &other : values)
+      if (other.get<int64_t>()[0] != bound)
+        return evaluator.fail(op, "runs from, to or by another number on another rank");
+  }
+  if (bounds[2] < 1)
+    return evaluator.fail(op, "has a step of " + Twine(bounds[2]) + ", which must be positive");
+  SmallVector<RankValues> carried =
+      llvm::map_to_vector(loop.getInitArgs(), [&](Value init) { return evaluator.get(init); });
+  for (int64_t index = bounds[0]; index < bounds[1]; index += bounds[2]) {
+    Tensor number = Tensor::make({}, index);
+    SmallVector<RankValues> arguments = {RankValues(evaluator.getRanks(), number)};
+    arguments.append(carried);
+    FailureOr<SmallVector<RankValues>> results = evaluator.evaluateRegion(loop.getRegion(), arguments);
+    if (failed(results))
+      return failure();
+    carried = std::move(*results);
+  }
+  return setResults(evaluator, op, std::move(carried));
+}
+
 void interpreter::addControlOps(OpTable &table) {
   table.add(func::CallOp::getOperationName(), evaluateCall);
   table.add(moe::CheckpointOp::getOperationName(), evaluateCheckpoint);
+  table.add(scf::ForOp::getOperationName(), evaluateFor);
 }

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluator.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "llvm/Support/MathExtras.h"
@@ -112,6 +113,7 @@ Evaluator::Evaluator(int ranks, Mode mode, const std::atomic<bool> *interrupted)
   addVocabularyOps(table);
   addOptimizerOps(table);
   addRoutingOps(table);
+  addBalanceOps(table);
   addDispatchOps(table);
   addExpertOps(table);
   addCollectiveOps(table);
@@ -175,7 +177,7 @@ FailureOr<SmallVector<RankValues>> Evaluator::evaluateRegion(Region &region, Arr
       values.erase(value);
   }
   Operation *terminator = block.getTerminator();
-  if (!isa<func::ReturnOp, moe::YieldOp>(terminator))
+  if (!isa<func::ReturnOp, moe::YieldOp, scf::YieldOp>(terminator))
     return fail(terminator, "the interpreter does not know '" + terminator->getName().getStringRef() + "'");
   SmallVector<RankValues> results;
   for (Value operand : terminator->getOperands())

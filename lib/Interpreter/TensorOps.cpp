@@ -45,10 +45,20 @@ static LinearForm getPositions(OpTy op, ArrayRef<int64_t> shape) {
 
 template <Mode mode>
 static LogicalResult evaluateExtractSlice(tensor::ExtractSliceOp op, RankCall &call) {
-  if (!isStatic(op))
-    return call.fail("the interpreter knows slices of static offsets, sizes and strides only");
+  if (ShapedType::isDynamicShape(op.getStaticSizes()) || ShapedType::isDynamicShape(op.getStaticStrides()))
+    return call.fail("the interpreter knows slices of static sizes and strides only");
   const Tensor &source = call.get(op.getSource());
-  LinearForm position = getPositions(op, source.getShape());
+  LinearForm position;
+  for (auto [dimension, offset] : llvm::enumerate(op.getMixedOffsets())) {
+    int64_t first = isa<Value>(offset) ? call.read<int64_t>(cast<Value>(offset))[0] : *getConstantIntValue(offset);
+    int64_t step = op.getStaticStrides()[dimension], last = first + (op.getStaticSizes()[dimension] - 1) * step;
+    if (first < 0 || last >= source.getShape()[dimension])
+      return call.fail("takes elements " + Twine(first) + " to " + Twine(last) + " of dimension " + Twine(dimension) +
+                       ", which has " + Twine(source.getShape()[dimension]));
+    int64_t stride = getStrides(source.getShape())[dimension];
+    position.constant += first * stride;
+    position.coefficients.push_back(step * stride);
+  }
   Tensor result = makeUndefined(op.getType(), mode);
   const void *from = getElements(source);
   void *to = getMutableElements(result);

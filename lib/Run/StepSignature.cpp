@@ -136,7 +136,7 @@ LogicalResult SignatureReader::readBatch(BatchShape &batch) {
   if (!attr)
     return emitError(function.getLoc()) << "@" << function.getName()
                                         << " does not say its batch: moe.batch = #moe.batch<ranks, tokens, sequence>";
-  batch = {attr.getRanks(), attr.getTokens(), attr.getSequence()};
+  batch = {attr.getRanks(), attr.getTokens(), attr.getSequence(), attr.getMicroBatches()};
   return success();
 }
 

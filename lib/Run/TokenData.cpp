@@ -62,7 +62,7 @@ RankBatch TokenData::getBatch(int64_t step, int rank) const {
   RankBatch result;
   for (std::vector<int32_t> *column : {&result.tokens, &result.labels, &result.positions, &result.starts})
     column->resize(batch.tokens);
-  int64_t start = 0;
+  int64_t start = 0, microTokens = batch.tokens / batch.microBatches;
   bool afterEnd = false;
   for (int64_t row = 0; row < batch.tokens; ++row) {
     if (row % batch.sequence == 0 || afterEnd)
@@ -72,7 +72,7 @@ RankBatch TokenData::getBatch(int64_t step, int rank) const {
     result.tokens[row] = token;
     result.labels[row] = afterEnd ? ignoreIndex : static_cast<int32_t>(ids[begin + row + 1]);
     result.positions[row] = row - start;
-    result.starts[row] = start;
+    result.starts[row] = start % microTokens; // Rows count from the front of a micro-batch.
   }
   return result;
 }

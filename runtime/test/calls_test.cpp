@@ -18,17 +18,6 @@ constexpr plr_tag optimizerTag = {"moe.adamw", -1, PLR_OPTIMIZER, PLR_OPTIMIZER_
 
 using Floats = std::vector<float>;
 using Ints = std::vector<int32_t>;
-
-/// The message of a rank on which `call`, a function of a compute lane, failed with `status`.
-template <typename Function>
-std::string failWith(plr_status status, Function call) {
-  Rank rank;
-  call(rank.lane());
-  EXPECT_EQ(plr_synchronize(rank), status) << rank.message();
-  return rank.message();
-}
-
-#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 } // namespace
 
 TEST(Calls, Embedding) {

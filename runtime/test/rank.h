@@ -119,6 +119,17 @@ inline plr_status append(plr_lane *lane, std::vector<intptr_t> &numbers, intptr_
   return plr_launch(lane, &lossTag, &appendNumber, arguments, 2);
 }
 
+/// The message of a rank on which `call`, a function of a compute lane, failed with `status`.
+template <typename Function>
+inline std::string failWith(plr_status status, Function call) {
+  Rank rank;
+  call(rank.lane());
+  EXPECT_EQ(plr_synchronize(rank), status) << rank.message();
+  return rank.message();
+}
+
+#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
 } // namespace plateau::rt::test
 
 #endif // PLATEAU_RUNTIME_TEST_RANK_H

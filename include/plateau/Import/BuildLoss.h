@@ -24,6 +24,8 @@ struct LossOptions {
   /// Tokens of a rank and step, and of a sequence.
   int64_t tokens = 0;
   int64_t sequence = 0;
+  /// Whether the loss is told how many labels count in all, because it sees a part of them.
+  bool takesLabelCount = false;
   WorkingType workingType = WorkingType::F32;
   Checkpoint checkpoint = Checkpoint::None;
 };

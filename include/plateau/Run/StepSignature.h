@@ -19,8 +19,9 @@ namespace mlir::plateau::run {
 /// Sizes of the batch that one step takes.
 struct BatchShape {
   int64_t ranks = 1;
-  int64_t tokens = 0;   ///< Of one rank.
-  int64_t sequence = 0; ///< Rows of a sequence; divides `tokens`.
+  int64_t tokens = 0;       ///< Of one rank.
+  int64_t sequence = 0;     ///< Rows of a sequence; divides `tokens`.
+  int64_t microBatches = 1; ///< Parts of a rank's tokens that are computed one after the other.
 
   int64_t getGlobalTokens() const { return ranks * tokens; }
 };

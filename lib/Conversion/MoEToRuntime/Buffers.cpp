@@ -2,6 +2,7 @@
 
 #include "Buffers.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "plateau/Interfaces/Matmul.h"
@@ -19,14 +20,13 @@ int64_t mlir::plateau::getTensorBytes(Type type) {
 }
 
 Buffers::Buffers(func::FuncOp function) : block(&function.getBody().front()) {
-  for (Operation &op : *block)
-    positions[&op] = positions.size();
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) { positions[op] = positions.size(); });
   for (auto pack : block->getOps<moe::PackOp>())
     place(pack);
 }
 
 unsigned Buffers::add(Value pointer, int64_t bytes, bool isOwned, bool isWritable) {
-  entries.push_back({pointer, bytes, isOwned, isWritable, false, {}});
+  entries.push_back({pointer, bytes, isOwned, isWritable, block, false, {}});
   return entries.size() - 1;
 }
 
@@ -39,7 +39,7 @@ int64_t Buffers::getLastRead(const Entry &entry) const {
   int64_t last = -1;
   for (Value value : entry.values)
     for (Operation *user : value.getUsers())
-      last = std::max(last, positions.lookup(block->findAncestorOpInBlock(*user)));
+      last = std::max(last, positions.lookup(entry.home->findAncestorOpInBlock(*user)));
   return last;
 }
 
@@ -58,12 +58,19 @@ bool Buffers::canTake(Value value, Operation *op) const {
 }
 
 bool Buffers::isReadAfter(Value value, Operation *op) const {
+  Block *home = value.getParentBlock();
+  Operation *ancestor = home->findAncestorOpInBlock(*op);
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     // A pack whose tensors are computed in their places does not read what was there before.
     auto pack = dyn_cast<moe::PackOp>(use.getOwner());
     if (pack && use.get() == pack.getInto() && placedGroups.contains(value))
       return false;
-    return positions.lookup(block->findAncestorOpInBlock(*use.getOwner())) > positions.lookup(op);
+    Operation *reader = home->findAncestorOpInBlock(*use.getOwner());
+    if (!ancestor) // The value is a region's; the op comes before or after it.
+      return positions.lookup(reader) > positions.lookup(op);
+    if (reader == ancestor && ancestor != op)
+      return use.getOwner() != ancestor; // In the same loop: read again when it comes round.
+    return positions.lookup(reader) > positions.lookup(ancestor);
   });
 }
 
@@ -73,11 +80,11 @@ SmallVector<unsigned> Buffers::releaseAfter(Operation *op) {
     if (auto it = views.find(value); it != views.end())
       touched.push_back(it->second.buffer);
   };
-  llvm::for_each(op->getOperands(), touch);
+  op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), touch); });
   llvm::for_each(op->getResults(), touch);
   for (unsigned buffer : touched) {
     Entry &entry = entries[buffer];
-    if (!entry.isOwned || entry.isReleased || getLastRead(entry) > positions.lookup(op))
+    if (!entry.isOwned || entry.isReleased || entry.home != op->getBlock() || getLastRead(entry) > positions.lookup(op))
       continue;
     entry.isReleased = true;
     released.push_back(buffer);
@@ -95,6 +102,10 @@ static Value getFreshOrigin(Value value, Block *block) {
     // A sum over ranks is taken in place.
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, shard::AllReduceOp>(op)) {
       value = op->getOperand(0);
+      continue;
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) { // A carried sum keeps the buffer of its first value.
+      value = loop.getInitArgs()[cast<OpResult>(value).getResultNumber()];
       continue;
     }
     if (auto matmul = dyn_cast<linalg::MatmulOp>(op); matmul && !isOnZeros(matmul)) {

@@ -28,6 +28,9 @@ class Buffers {
 public:
   explicit Buffers(func::FuncOp function);
 
+  /// The block whose ops are being lowered: buffers that are added belong to it and are released in it.
+  void enter(Block *inner) { block = inner; }
+
   /// A new owned buffer, or one for an argument, at `pointer` (a value of the function being built).
   unsigned add(Value pointer, int64_t bytes, bool isOwned, bool isWritable);
 
@@ -59,17 +62,20 @@ private:
   struct Entry {
     Value pointer;
     int64_t bytes;
-    bool isOwned, isWritable, isReleased = false;
+    bool isOwned, isWritable;
+    Block *home; ///< Where it was made, and is released.
+    bool isReleased = false;
     SmallVector<Value> values; ///< All that live in it.
   };
 
+  /// Whether `value` is read after `op`, or by a loop that `op` stands in and may come round to it again.
   bool isReadAfter(Value value, Operation *op) const;
-  /// Position in the block of the last op that reads a value of `entry`; -1 for none.
+  /// Position, in the block where the buffer was made, of the last op that reads a value of `entry`; -1 for none.
   int64_t getLastRead(const Entry &entry) const;
   void place(moe::PackOp pack);
 
   Block *block;
-  llvm::DenseMap<Operation *, int64_t> positions;
+  llvm::DenseMap<Operation *, int64_t> positions; ///< Of all ops, those of regions too, in order.
   SmallVector<Entry> entries;
   llvm::DenseMap<Value, View> views;
   llvm::DenseMap<Value, Place> places;

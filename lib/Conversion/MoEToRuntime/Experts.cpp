@@ -43,10 +43,13 @@ FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr sym
   for (int64_t axis : axes)
     bits |= int64_t(1) << axis;
   Value &group = groups[{symbol, bits}];
-  if (!group)
+  if (!group) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(prologue);
     group = calls.call(loc, "plr_get_group",
                        {calls.context, calls.array(loc, grid->shape), i64(grid->shape.size()), i64(bits)},
                        calls.getPointerType());
+  }
   return group;
 }
 
@@ -152,25 +155,35 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         if (ShapedType::isDynamic(cast<RankedTensorType>(result.getType()).getDimSize(0)))
           rowCounts[result] = it->second;
   };
-  /// plr_routing, on the stack.
-  auto routing = [&](RoutingAttr attr, int64_t experts) -> Value {
+  /// A struct of these fields, on the stack.
+  auto store = [&](ArrayRef<Value> fields) -> Value {
     auto pointerType = calls.getPointerType();
     auto structType = LLVM::LLVMStructType::getLiteral(
-        builder.getContext(), {builder.getI64Type(), builder.getI64Type(), builder.getI64Type(), builder.getI64Type(),
-                               builder.getI32Type(), builder.getI32Type(), builder.getF32Type()});
-    Value fields[] = {i64(experts),
-                      i64(attr.getTopK()),
-                      i64(attr.getGroups()),
-                      i64(attr.getKeptGroups()),
-                      i32(static_cast<int32_t>(attr.getScore())),
-                      i32(attr.getNormalize()),
-                      calls.f32(loc, attr.getScale().getValue().convertToFloat())};
-    Value memory = LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+        builder.getContext(), llvm::map_to_vector(fields, [](Value field) { return field.getType(); }));
+    Value memory = [&] {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfter(prologue);
+      return LLVM::AllocaOp::create(builder, loc, pointerType, structType, i64(1));
+    }();
     for (auto [index, value] : llvm::enumerate(fields))
       LLVM::StoreOp::create(builder, loc, value,
                             LLVM::GEPOp::create(builder, loc, pointerType, structType, memory,
                                                 ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(index)}));
     return memory;
+  };
+  auto f32 = [&](const APFloat &value) { return calls.f32(loc, value.convertToFloat()); };
+  auto pointerOrNull = [&](Value value) { return value ? pointer(value) : calls.null(loc); };
+  /// plr_routing
+  auto routing = [&](RoutingAttr attr, int64_t experts) {
+    return store({i64(experts), i64(attr.getTopK()), i64(attr.getGroups()), i64(attr.getKeptGroups()),
+                  i32(static_cast<int32_t>(attr.getScore())), i32(attr.getNormalize()),
+                  f32(attr.getScale().getValue())});
+  };
+  /// plr_balance
+  auto balance = [&](auto o) {
+    return store({i64(columns(o.getLogits())), i64(o.getRouting().getTopK()), i64(o.getSequence().value_or(0)),
+                  i64(o.getSequences().value_or(0)), i32(static_cast<int32_t>(o.getRouting().getScore())),
+                  f32(o.getCoefficient())});
   };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<RouteOp>([&](RouteOp o) {
@@ -178,7 +191,7 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
               counts = allocate(op, o.getCounts());
         emit(op, "plr_route",
              {routing(o.getRouting(), columns(o.getLogits())), getRowCount(o.getLogits()), pointer(o.getLogits()),
-              o.getBias() ? pointer(o.getBias()) : calls.null(loc), ids, weights, counts});
+              pointerOrNull(o.getBias()), ids, weights, counts});
         return success();
       })
       .Case<RouteGradOp>([&](RouteGradOp o) {
@@ -186,6 +199,41 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         emit(op, "plr_route_grad",
              {routing(o.getRouting(), columns(o.getLogits())), getRowCount(o.getLogits()), pointer(o.getCotangent()),
               pointer(o.getLogits()), pointer(o.getIds()), result});
+        return success();
+      })
+      .Case<BalanceLossOp>([&](BalanceLossOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_balance_loss",
+             {balance(o), getRowCount(o.getLogits()), pointer(o.getLogits()), pointerOrNull(o.getCounts()),
+              pointerOrNull(o.getIds()), result});
+        return success();
+      })
+      .Case<BalanceLossGradOp>([&](BalanceLossGradOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_balance_loss_grad",
+             {balance(o), getRowCount(o.getLogits()), pointer(o.getCotangent()), pointer(o.getLogits()),
+              pointerOrNull(o.getCounts()), pointerOrNull(o.getIds()), result});
+        return success();
+      })
+      .Case<ZLossOp>([&](ZLossOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_z_loss",
+             {getRowCount(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
+              pointer(o.getLogits()), result});
+        return success();
+      })
+      .Case<ZLossGradOp>([&](ZLossGradOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_z_loss_grad",
+             {getRowCount(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
+              pointer(o.getCotangent()), pointer(o.getLogits()), result});
+        return success();
+      })
+      .Case<UpdateBiasOp>([&](UpdateBiasOp o) {
+        Value bias = take(o.getBiasMutable(), o.getResult());
+        emit(op, "plr_update_bias",
+             {i64(o.getBias().getType().getNumElements()), f32(o.getRate()), pointer(o.getCounts()),
+              pointer(o.getFactor()), bias});
         return success();
       })
       .Case<GroupedMatmulOp>([&](GroupedMatmulOp o) {

@@ -13,6 +13,7 @@
 #include "RuntimeCalls.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "plateau/runtime.h"
 
@@ -39,6 +40,14 @@ private:
   LogicalResult lowerAdamW(moe::AdamWOp op);
   LogicalResult lowerReturn(func::ReturnOp op);
   LogicalResult lowerUnpack(moe::UnpackOp op);
+  LogicalResult lowerSlice(tensor::ExtractSliceOp op);
+
+  // Loops (Loops.cpp).
+  LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerFor(scf::ForOp op);
+  LogicalResult lowerYield(scf::YieldOp op);
+  /// The carried value of a loop that `result` becomes in the next iteration, when it may be computed in its buffer.
+  Value getCarried(Operation *op, Value result);
 
   // Ranks and experts (Experts.cpp).
   LogicalResult lowerCollective(Operation *op);
@@ -85,6 +94,9 @@ private:
   Buffers buffers;
   Location loc = function.getLoc();
   SmallVector<Value> resultPointers;
+  /// What runs once, before everything else: handles, and memory on the stack.
+  Operation *prologue = nullptr;
+  llvm::DenseMap<Value, Value> indices; ///< Of loops: the value that counts.
   /// Rows of values whose first dimension is dynamic, and of plans.
   llvm::DenseMap<Value, Value> rowCounts;
   llvm::DenseMap<std::pair<Attribute, int64_t>, Value> groups;

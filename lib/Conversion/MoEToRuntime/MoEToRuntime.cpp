@@ -174,8 +174,11 @@ LogicalResult FunctionLowering::lowerMatmul(linalg::MatmulOp op) {
 }
 
 Value FunctionLowering::pointerArray(ValueRange pointers) {
-  Value array =
-      LLVM::AllocaOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), i64(pointers.size()));
+  Value array = [&] {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(prologue);
+    return LLVM::AllocaOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), i64(pointers.size()));
+  }();
   for (auto [index, value] : llvm::enumerate(pointers))
     LLVM::StoreOp::create(builder, loc, value,
                           LLVM::GEPOp::create(builder, loc, calls.getPointerType(), calls.getPointerType(), array,
@@ -190,6 +193,11 @@ LogicalResult FunctionLowering::lowerGeneric(linalg::GenericOp op) {
   SmallVector<Value> pointers = llvm::map_to_vector(op.getInputs(), [&](Value input) { return pointer(input); });
   llvm::DenseSet<unsigned> taken;
   for (Value result : op.getResults()) {
+    if (Value carried = getCarried(op, result)) {
+      buffers.bind(result, buffers.getView(carried));
+      pointers.push_back(pointer(result));
+      continue;
+    }
     // Element i is read before element i is written, so an input of the same size that dies here gives its buffer.
     Value source;
     if (!buffers.getPlace(result))
@@ -344,6 +352,9 @@ LogicalResult FunctionLowering::lower(Operation *op) {
       .Case<AdamWOp>([&](auto o) { return lowerAdamW(o); })
       .Case<func::ReturnOp>([&](auto o) { return lowerReturn(o); })
       .Case<tensor::EmptyOp>([&](auto) { return success(); })
+      .Case<tensor::ExtractSliceOp>([&](auto o) { return lowerSlice(o); })
+      .Case<scf::ForOp>([&](auto o) { return lowerFor(o); })
+      .Case<scf::YieldOp>([&](auto o) { return lowerYield(o); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp>([&](auto o) {
         buffers.bind(o.getResult(), buffers.getView(o.getSrc()));
         return success();
@@ -456,8 +467,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
         return success();
       })
       .Case<CollectiveOpInterface>([&](CollectiveOpInterface) { return lowerCollective(op); })
-      .Case<RouteOp, RouteGradOp, GroupedMatmulOp, GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>(
-          [&](auto) { return lowerExperts(op); })
+      .Case<RouteOp, RouteGradOp, BalanceLossOp, BalanceLossGradOp, ZLossOp, ZLossGradOp, UpdateBiasOp, GroupedMatmulOp,
+            GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>([&](auto) { return lowerExperts(op); })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {
         Value factor = out(o.getFactor());
         emit(op, "plr_clip_factor", {f32(o.getMaxNorm()), pointer(o.getNorm()), factor});
@@ -487,13 +498,20 @@ LogicalResult FunctionLowering::checkTypes() {
       return function.emitError() << "@" << function.getName() << " has " << type
                                   << " in its signature: only static tensors of numbers, of at most 2^60 elements, are "
                                      "lowered";
-  for (Operation &op : function.getBody().front())
+  WalkResult walked = function.getBody().walk([&](Operation *inner) {
+    Operation &op = *inner;
+    if (isa<linalg::GenericOp>(op.getParentOp()))
+      return WalkResult::advance();
     for (Type type : op.getResultTypes())
       if (auto tensor = dyn_cast<TensorType>(type);
-          tensor && !hasRoutedRows(&op) && !hasBytes(dyn_cast<RankedTensorType>(tensor)))
-        return op.emitOpError() << "has a result of type " << type
-                                << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
-  return success();
+          tensor && !hasRoutedRows(&op) && !hasBytes(dyn_cast<RankedTensorType>(tensor))) {
+        op.emitOpError() << "has a result of type " << type
+                         << ": only static tensors of numbers, of at most 2^60 elements, are lowered";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 /// Every tensor that a call reads has its memory. Without it are tensor.empty, which an op may only overwrite, and
@@ -532,6 +550,7 @@ LogicalResult FunctionLowering::run() {
   builder.setInsertionPointToStart(entry);
   calls.context = entry->getArgument(0);
   calls.lane = calls.call(loc, "plr_get_lane", {calls.context, i32(PLR_COMPUTE)}, pointerType);
+  prologue = calls.lane.getDefiningOp();
 
   auto slot = [&](int32_t index) -> Value {
     Value address = LLVM::GEPOp::create(builder, loc, pointerType, pointerType, entry->getArgument(1),
@@ -546,16 +565,8 @@ LogicalResult FunctionLowering::run() {
   for (unsigned result = 0; result < function.getNumResults(); ++result)
     resultPointers.push_back(slot(function.getNumArguments() + result));
 
-  for (Operation &op : function.getBody().front()) {
-    if (failed(checkOperands(&op)) || failed(lower(&op)))
-      return failure();
-    loc = op.getLoc();
-    for (unsigned buffer : buffers.releaseAfter(&op))
-      if (buffers.isPlan(buffer))
-        calls.callVoid(loc, "plr_plan_release", {buffers.getPointer(buffer)});
-      else
-        release(buffers.getPointer(buffer));
-  }
+  if (failed(lowerBlock(function.getBody().front())))
+    return failure();
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   return success();
 }

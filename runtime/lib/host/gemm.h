@@ -46,6 +46,9 @@ public:
   /// m, n and k are positive. Valid until the next limit(). Null, and the reason, when the library has no such product.
   PreparedGemm *get(const GemmShape &shape, plr_lane_kind lane, std::string &message);
 
+  /// Shapes whose products are kept.
+  size_t getSize() const;
+
   /// Drops everything when there are more products than a program of steady shapes makes. The lanes must be idle.
   void limit();
 

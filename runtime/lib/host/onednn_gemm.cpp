@@ -121,6 +121,8 @@ PreparedGemm *GemmCache::get(const GemmShape &shape, plr_lane_kind lane, std::st
   }
 }
 
+size_t GemmCache::getSize() const { return implementation->entries.size(); }
+
 void GemmCache::limit() {
   constexpr size_t most = 4096;
   if (implementation->entries.size() > most)

@@ -116,7 +116,7 @@ LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError
 }
 
 LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t ranks, int64_t tokens,
-                                int64_t sequence) {
+                                int64_t sequence, int64_t microBatches) {
   if (ranks < 1 || tokens < 1 || sequence < 1)
     return emitError() << "ranks (" << ranks << "), tokens (" << tokens << ") and sequence (" << sequence
                        << ") must be at least 1";
@@ -124,6 +124,10 @@ LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, in
   std::optional<int64_t> all = llvm::checkedMul(ranks, tokens);
   if (ranks > std::numeric_limits<int32_t>::max() || !all || *all > maxElements)
     return emitError() << "ranks (" << ranks << ") must fit 32 bits, and there must be no more than 2^60 tokens in all";
+  if (microBatches < 1 || microBatches > tokens || tokens % microBatches || tokens / microBatches % sequence)
+    if (microBatches != 1)
+      return emitError() << "tokens (" << tokens << ") must divide into micro_batches (" << microBatches
+                         << ") of whole sequences (" << sequence << ")";
   if (tokens % sequence)
     return emitError() << "tokens (" << tokens << ") must be a multiple of sequence (" << sequence << ")";
   return success();

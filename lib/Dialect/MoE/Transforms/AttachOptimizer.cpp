@@ -1,13 +1,18 @@
 
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "llvm/Support/CheckedArithmetic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -34,6 +39,21 @@ private:
   LogicalResult verifyOptions(Operation *op);
   /// The layout of the parameters among the arguments of `gradients`; fails when there are none or they have two types.
   FailureOr<LayoutAttr> getLayout(func::FuncOp gradients, Type &element);
+  /// The batch of a step of `microBatches` times the loss's.
+  FailureOr<BatchAttr> getBatch(func::FuncOp gradients);
+};
+
+/// One evaluation of the loss and its gradients: the ops of the differentiated function, on some of a step's tokens.
+struct Evaluation {
+  func::FuncOp gradients;
+  SmallVector<unsigned> data; ///< Arguments that hold tokens and what belongs to them.
+  std::optional<unsigned> labelCount;
+  SmallVector<Value> parameters;
+
+  static bool isForEachToken(func::FuncOp function, unsigned index);
+  SmallVector<Value> build(OpBuilder &builder, ValueRange data, Value labelCount);
+  /// The sums over all micro-batches of what build gives, in f32.
+  SmallVector<Value> buildLoop(OpBuilder &builder, ValueRange data, Value labelCount, int64_t microBatches);
 };
 
 /// Which ranks hold the same part of each parameter, and the sums over them.
@@ -177,6 +197,8 @@ LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
     return op->emitError() << "beta1 and beta2 are " << beta1 << " and " << beta2 << ": they must be in [0, 1)";
   if (!(toF32(epsilon) > 0) || !std::isfinite(toF32(epsilon)))
     return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0, and finite, in f32";
+  if (microBatches < 1)
+    return op->emitError() << "micro-batches is " << static_cast<int64_t>(microBatches) << ": it must be at least 1";
   if (shardElements < 1 || shardElements > maxElements)
     return op->emitError() << "shard-elements is " << static_cast<int64_t>(shardElements)
                            << ": it must be in 1 ... 2^60";
@@ -211,6 +233,93 @@ FailureOr<LayoutAttr> AttachOptimizer::getLayout(func::FuncOp gradients, Type &e
   return layout;
 }
 
+bool Evaluation::isForEachToken(func::FuncOp function, unsigned index) {
+  auto role = function.getArgAttrOfType<RoleAttr>(index, "moe.role");
+  return role && llvm::is_contained({Role::Tokens, Role::Labels, Role::Positions, Role::Starts}, role.getValue());
+}
+
+SmallVector<Value> Evaluation::build(OpBuilder &builder, ValueRange values, Value count) {
+  IRMapping mapping;
+  for (auto [index, value] : llvm::zip_equal(data, values))
+    mapping.map(gradients.getArgument(index), value);
+  if (labelCount)
+    mapping.map(gradients.getArgument(*labelCount), count);
+  unsigned next = 0;
+  for (BlockArgument argument : gradients.getArguments())
+    if (gradients.getArgAttr(argument.getArgNumber(), "moe.parameter"))
+      mapping.map(argument, parameters[next++]);
+  Block &body = gradients.getBody().front();
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
+  return llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value value) { return mapping.lookup(value); });
+}
+
+SmallVector<Value> Evaluation::buildLoop(OpBuilder &builder, ValueRange values, Value count, int64_t microBatches) {
+  Type f32 = builder.getF32Type();
+  Location loc = gradients.getLoc();
+  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
+  int64_t tokens = gradients->getAttrOfType<BatchAttr>("moe.batch").getTokens();
+  SmallVector<Value> sums;
+  for (Value result : gradients.getBody().front().getTerminator()->getOperands()) {
+    Value zero = arith::ConstantOp::create(builder, result.getLoc(), builder.getZeroAttr(f32));
+    Value empty =
+        tensor::EmptyOp::create(builder, result.getLoc(), cast<RankedTensorType>(result.getType()).getShape(), f32);
+    sums.push_back(linalg::FillOp::create(builder, result.getLoc(), zero, empty).getResult(0));
+  }
+  auto loop = scf::ForOp::create(builder, loc, index(0), index(tokens * microBatches), index(tokens), sums,
+                                 [&](OpBuilder &inner, Location, Value first, ValueRange carried) {
+                                   SmallVector<Value> parts;
+                                   for (auto [position, value] : llvm::zip_equal(data, values)) {
+                                     if (!isForEachToken(gradients, position)) {
+                                       parts.push_back(value);
+                                       continue;
+                                     }
+                                     auto type = cast<RankedTensorType>(gradients.getArgumentTypes()[position]);
+                                     parts.push_back(tensor::ExtractSliceOp::create(
+                                         inner, value.getLoc(), type, value, ArrayRef<OpFoldResult>{first},
+                                         ArrayRef<OpFoldResult>{inner.getIndexAttr(tokens)},
+                                         ArrayRef<OpFoldResult>{inner.getIndexAttr(1)}));
+                                   }
+                                   SmallVector<Value> next;
+                                   for (auto [sum, result] : llvm::zip_equal(carried, build(inner, parts, count))) {
+                                     Value wide = result;
+                                     if (sum.getType() != result.getType())
+                                       wide = arith::ExtFOp::create(inner, result.getLoc(), sum.getType(), result);
+                                     next.push_back(arith::AddFOp::create(inner, result.getLoc(), sum, wide));
+                                   }
+                                   scf::YieldOp::create(inner, loc, next);
+                                 });
+  return loop.getResults();
+}
+
+FailureOr<BatchAttr> AttachOptimizer::getBatch(func::FuncOp gradients) {
+  auto batch = gradients->getAttrOfType<BatchAttr>("moe.batch");
+  if (microBatches == 1)
+    return batch;
+  if (!batch)
+    return gradients.emitError() << "micro-batches is " << static_cast<int64_t>(microBatches)
+                                 << ", and the function has no moe.batch that says how many tokens one has";
+  bool hasCount = llvm::any_of(llvm::seq(gradients.getNumArguments()), [&](unsigned index) {
+    auto role = gradients.getArgAttrOfType<RoleAttr>(index, "moe.role");
+    return role && role.getValue() == Role::LabelCount;
+  });
+  if (!hasCount)
+    return gradients.emitError() << "micro-batches is " << static_cast<int64_t>(microBatches)
+                                 << ", and no argument has the role label_count: a loss that counts the labels it sees "
+                                    "would divide each part by its own number";
+  auto fail = [&] {
+    return gradients.emitError() << "micro-batches is " << static_cast<int64_t>(microBatches) << ": ";
+  };
+  std::optional<int64_t> tokens = llvm::checkedMul<int64_t>(batch.getTokens(), microBatches);
+  if (!tokens)
+    return fail() << "there are more than 2^60 tokens in all";
+  BatchAttr whole = BatchAttr::getChecked(fail, &getContext(), batch.getRanks(), *tokens, batch.getSequence(),
+                                          static_cast<int64_t>(microBatches));
+  if (!whole)
+    return failure();
+  return whole;
+}
+
 LogicalResult AttachOptimizer::attach() {
   ModuleOp module = getOperation();
   MLIRContext *context = &getContext();
@@ -235,21 +344,40 @@ LogicalResult AttachOptimizer::attach() {
   auto group = RankedTensorType::get({size}, element), state = RankedTensorType::get({size}, f32);
   bool hasMaster = !element.isF32();
 
+  FailureOr<BatchAttr> batch = getBatch(gradients);
+  if (failed(batch))
+    return failure();
+  // Parts of a sum are added in f32, and so is what they are parts of.
+  auto gradientGroup = microBatches > 1 ? state : group;
+
   Signature signature{context, {}, {}, {}, {}};
-  SmallVector<unsigned> data;
-  for (unsigned index = 0; index < gradients.getNumArguments(); ++index)
-    if (!gradients.getArgAttr(index, "moe.parameter")) {
-      data.push_back(index);
-      signature.addArgument(gradients.getArgumentTypes()[index],
-                            DictionaryAttr::get(context, function_interface_impl::getArgAttrs(gradients, index)));
+  Evaluation evaluation{gradients, {}, std::nullopt, {}};
+  std::optional<unsigned> labels;
+  for (unsigned index = 0; index < gradients.getNumArguments(); ++index) {
+    if (gradients.getArgAttr(index, "moe.parameter"))
+      continue;
+    auto role = gradients.getArgAttrOfType<RoleAttr>(index, "moe.role");
+    if (role && role.getValue() == Role::LabelCount) {
+      evaluation.labelCount = index;
+      continue;
     }
+    if (role && role.getValue() == Role::Labels)
+      labels = evaluation.data.size();
+    evaluation.data.push_back(index);
+    auto type = cast<RankedTensorType>(gradients.getArgumentTypes()[index]);
+    if (microBatches > 1 && Evaluation::isForEachToken(gradients, index))
+      type = type.clone({batch->getTokens()});
+    signature.addArgument(type, DictionaryAttr::get(context, function_interface_impl::getArgAttrs(gradients, index)));
+  }
+  if (evaluation.labelCount && !labels)
+    return gradients.emitError() << "has an argument with the role label_count and none with the role labels to count";
   signature.addArgument(scalar, signature.describe(Role::LearningRate, {}, std::nullopt));
   signature.addArgument(counter, signature.describe(Role::Step, {}, std::nullopt));
   signature.addResult(scalar, Role::Loss);
   signature.addResult(scalar, Role::GradientNorm);
   unsigned firstGroup = signature.arguments.size();
   signature.addGroup(group, Role::Parameters, layout);
-  signature.addGroup(group, Role::Gradients, layout);
+  signature.addGroup(gradientGroup, Role::Gradients, layout);
   signature.addGroup(state, Role::FirstMoment, layout);
   signature.addGroup(state, Role::SecondMoment, layout);
   if (hasMaster)
@@ -262,6 +390,8 @@ LogicalResult AttachOptimizer::attach() {
                                    builder.getFunctionType(signature.arguments, signature.results));
   for (NamedAttribute attribute : gradients->getDiscardableAttrs())
     step->setDiscardableAttr(attribute.getName(), attribute.getValue());
+  if (*batch)
+    step->setDiscardableAttr("moe.batch", *batch);
   step.setAllArgAttrs(signature.argumentAttrs);
   step.setAllResultAttrs(signature.resultAttrs);
   Block *body = step.addEntryBlock();
@@ -275,20 +405,19 @@ LogicalResult AttachOptimizer::attach() {
   Location views = withScope(NameLoc::get(builder.getStringAttr("parameters")),
                              ScopeAttr::get(context, Phase::Forward, Component::Parameters, std::nullopt));
   auto unpack = UnpackOp::create(builder, views, tensors, groups[0], layout);
-  IRMapping mapping;
-  for (auto [position, index] : llvm::enumerate(data))
-    mapping.map(gradients.getArgument(index), arguments[position]);
-  unsigned next = 0;
-  for (BlockArgument argument : gradients.getArguments())
-    if (gradients.getArgAttr(argument.getArgNumber(), "moe.parameter"))
-      mapping.map(argument, unpack.getResult(next++));
-
-  Operation *terminator = gradients.getBody().front().getTerminator();
-  for (Operation &op : gradients.getBody().front().without_terminator())
-    builder.clone(op, mapping);
-  SmallVector<Value> results =
-      llvm::map_to_vector(terminator->getOperands(), [&](Value value) { return mapping.lookup(value); });
-
+  evaluation.parameters = llvm::to_vector_of<Value>(unpack.getResults());
+  ValueRange values = arguments.take_front(evaluation.data.size());
+  Value count;
+  if (evaluation.labelCount) {
+    int32_t ignoreIndex = -100;
+    gradients.walk([&](NLLOp op) { ignoreIndex = op.getIgnoreIndex(); });
+    Location place = withScope(NameLoc::get(builder.getStringAttr("count_labels")),
+                               ScopeAttr::get(context, Phase::Forward, Component::Vocabulary, std::nullopt));
+    count = CountLabelsOp::create(builder, place, values[*labels], ignoreIndex);
+    count = ranks->sumOverAll(builder, place, count);
+  }
+  SmallVector<Value> results = microBatches > 1 ? evaluation.buildLoop(builder, values, count, microBatches)
+                                                : evaluation.build(builder, values, count);
   for (auto [gradient, member] : llvm::zip_equal(MutableArrayRef(results).drop_front(), layout.getMembers()))
     gradient = ranks->sumGradient(builder, gradient.getLoc(), gradient, member.getParameter());
   results[0] = ranks->sumOverAll(builder, results[0].getLoc(), results[0]);

@@ -2,10 +2,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
 #include "plateau/Interfaces/Matmul.h"
 
@@ -16,6 +18,16 @@ namespace mlir::plateau::moe {
 
 using namespace mlir;
 using namespace mlir::plateau;
+using namespace mlir::plateau::moe;
+
+/// Whether `sum` is computed, or carried by a loop, before `op` in its block, and read only once.
+static bool isThere(Value sum, Operation *op) {
+  if (!sum.hasOneUse() || sum.getParentBlock() != op->getBlock())
+    return false;
+  if (Operation *origin = sum.getDefiningOp())
+    return origin->isBeforeInBlock(op) && !origin->hasTrait<OpTrait::ConstantLike>();
+  return isa<scf::ForOp>(op->getBlock()->getParentOp());
+}
 
 namespace {
 /// truncf(matmul on zeros) -> matmul with a narrow result.
@@ -48,9 +60,7 @@ struct FoldSum : OpRewritePattern<arith::AddFOp> {
     for (unsigned index : {1, 0}) {
       auto matmul = op->getOperand(index).getDefiningOp<linalg::MatmulOp>();
       Value sum = op->getOperand(1 - index);
-      if (!matmul || !matmul->hasOneUse() || !isOnZeros(matmul) || !sum.hasOneUse() || !sum.getDefiningOp() ||
-          sum.getParentBlock() != matmul->getBlock() || !sum.getDefiningOp()->isBeforeInBlock(matmul) ||
-          sum.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+      if (!matmul || !matmul->hasOneUse() || !isOnZeros(matmul) || !isThere(sum, matmul))
         continue;
       rewriter.setInsertionPoint(matmul);
       auto onto = linalg::MatmulOp::create(rewriter, matmul.getLoc(), TypeRange{op.getType()}, matmul.getInputs(),
@@ -63,10 +73,29 @@ struct FoldSum : OpRewritePattern<arith::AddFOp> {
   }
 };
 
+/// a + the gradient of experts' weights -> that gradient onto a.
+struct FoldExpertSum : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::AddFOp op, PatternRewriter &rewriter) const override {
+    for (unsigned index : {1, 0}) {
+      auto gradient = op->getOperand(index).getDefiningOp<GroupedMatmulGradOp>();
+      Value sum = op->getOperand(1 - index);
+      if (!gradient || !gradient->hasOneUse() || gradient.getInit() || !isThere(sum, gradient))
+        continue;
+      rewriter.setInsertionPoint(gradient);
+      rewriter.replaceOpWithNewOp<GroupedMatmulGradOp>(op, op.getType(), gradient.getA(), gradient.getB(),
+                                                       gradient.getPlan(), sum);
+      return success();
+    }
+    return failure();
+  }
+};
+
 struct FoldMatmul : moe::impl::MoEFoldMatmulBase<FoldMatmul> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FoldRounding, FoldSum>(&getContext());
+    patterns.add<FoldRounding, FoldSum, FoldExpertSum>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -39,11 +39,18 @@ def MoE_BatchAttr : MoE_Attr<"Batch", "batch"> {
   let description = [{
     On `@loss` and `@step`: the number of ranks, the tokens of a rank and step, and the tokens of a sequence, so that a driver
     knows how to cut its data: `moe.batch = #moe.batch<ranks = 1, tokens = 1024, sequence = 512>`. All are positive, and
-    `tokens` is a multiple of `sequence`. Arguments with the role of tokens, labels, positions or starts have `tokens` rows.
+    `tokens` is a multiple of `sequence`. A step of several `micro_batches` computes them one after the other, in equal parts of
+    whole sequences; its row numbers (starts) count within a micro-batch. Arguments with the role of tokens, labels, positions or starts have `tokens` rows.
   }];
-  let parameters = (ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence,
+                        DefaultValuedParameter<"int64_t", "1">:$microBatches);
+  let assemblyFormat = [{
+    `<` `ranks` `=` $ranks `,` `tokens` `=` $tokens `,` `sequence` `=` $sequence (`,` `micro_batches` `=` $microBatches^)? `>`
+  }];
   let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "int64_t":$ranks, "int64_t":$tokens, "int64_t":$sequence), [{
+    return $_get($_ctxt, ranks, tokens, sequence, /*microBatches=*/1);
+  }]>];
 }
 
 def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {

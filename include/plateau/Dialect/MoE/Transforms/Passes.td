@@ -62,9 +62,12 @@ def MoEAttachOptimizer : Pass<"moe-attach-optimizer", "::mlir::ModuleOp"> {
     Option<"beta1", "beta1", "double", "0.9", "decay of the first moment, in [0, 1)">,
     Option<"beta2", "beta2", "double", "0.95", "decay of the second moment, in [0, 1)">,
     Option<"epsilon", "epsilon", "double", "1e-8", "added to the root of the second moment, more than 0">,
+    Option<"microBatches", "micro-batches", "int64_t", "1",
+           "how many batches of the loss a step computes one after the other, adding their gradients in f32">,
     Option<"shardElements", "shard-elements", "int64_t", "1", "groups are padded to a multiple of this many elements">
   ];
-  let dependentDialects = ["::mlir::plateau::moe::MoEDialect"];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::scf::SCFDialect", "::mlir::shard::ShardDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def MoEFoldMatmul : Pass<"moe-fold-matmul"> {
