@@ -20,7 +20,7 @@ static constexpr int64_t maxSize = std::numeric_limits<int32_t>::max();
 /// Far beyond any model, and the program of so many layers still fits in memory.
 static constexpr int64_t maxLayers = 4096;
 
-/// Fields that say nothing about the training step of a dense model.
+/// Fields that say nothing about the training step.
 static bool isIrrelevant(StringRef name) {
   return llvm::StringSwitch<bool>(name)
       // Who wrote the file, with what, and how the weights are stored.
@@ -125,7 +125,10 @@ static void readExperts(Fields &fields, ModelConfig &config) {
     fields.wrong("topk_group",
                  "large enough that the groups kept have num_experts_per_tok = " + Twine(experts.topK) + " experts");
   experts.scale = fields.number(
-      "routed_scaling_factor", [](double value) { return value > 0 && value <= std::numeric_limits<float>::max(); },
+      "routed_scaling_factor",
+      [](double value) {
+        return value >= std::numeric_limits<float>::min() && value <= std::numeric_limits<float>::max();
+      },
       "a number > 0 that fits f32", 1);
   std::string method = fields.string("topk_method", "greedy");
   if (method != "greedy" && method != "group_limited_greedy" && method != "noaux_tc")

@@ -5,7 +5,9 @@
 // The reference interpreter of the tensor level: what a function means, computed slowly and obviously, to compare
 // compiled code and rewrites with. It shares no arithmetic code with the lowering or the runtime.
 //
-// Ops run one at a time, each on all (virtual) ranks before the next, so an op may see the values of every rank.
+// Ops run one at a time, each on all (virtual) ranks before the next, so an op may see the values of every rank. The
+// rows that experts receive are as many on each rank as its plan says: a type that leaves the number of rows open
+// stands for tensors of different sizes.
 //
 // Float64: floating-point values of every type are doubles and nothing is rounded to a narrower type (arith.truncf and
 // arith.extf give their operand).
@@ -13,10 +15,11 @@
 // Exact: floating-point values are integers modulo 2^61 - 1. Constants and inputs map to the field exactly (m · 2^e
 // with 1/2 the inverse of 2); add, subtract, multiply, negate and divide are those of the field (division by zero gives
 // zero). Ops that are nonlinear in a row are hashes of everything the row's result depends on, each op and each adjoint
-// with a hash of its own; sums (over rows, tokens, heads, the summed dimension of a product) are sums in the field. So
-// a rewrite that only permutes, splits or reorders sums gives the same bits, and one that changes what is computed does
-// not. Comparisons, minimum, maximum and absolute value take the representative nearest to zero: small integers behave
-// as integers.
+// with a hash of its own. A router's choice is made by such a hash too: it follows from the row of logits, the bias and
+// the routing alone. Sums (over rows, tokens, heads, ranks, the summed dimension of a product) are sums in the field.
+// So a rewrite that only permutes, splits or reorders sums gives the same bits, and one that changes what is computed
+// does not. Comparisons, minimum, maximum and absolute value take the representative nearest to zero: small integers
+// behave as integers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_INTERPRETER_INTERPRETER_H

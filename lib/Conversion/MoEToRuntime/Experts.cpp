@@ -24,6 +24,17 @@ Value FunctionLowering::getRowCount(Value tensor) {
   return i64(cast<RankedTensorType>(tensor.getType()).getDimSize(0));
 }
 
+LogicalResult FunctionLowering::checkRowCounts(Operation *op) {
+  Value count;
+  for (Value operand : op->getOperands()) {
+    Value own = rowCounts.lookup(operand);
+    if (own && count && own != count)
+      return op->emitOpError("has operands of two plans, whose numbers of rows are not the same when the step runs");
+    count = own ? own : count;
+  }
+  return success();
+}
+
 FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr symbol, ArrayRef<int64_t> axes) {
   FailureOr<Grid> grid = Grid::lookup(op, symbol);
   if (failed(grid))
@@ -61,7 +72,7 @@ LogicalResult FunctionLowering::lowerCollective(Operation *op) {
   FailureOr<Grid> grid = Grid::lookup(op, collective.getCollectiveGrid());
   int64_t dimensions = succeeded(grid) ? grid->shape.size() : 1;
   FailureOr<Value> group = getGroup(op, collective.getCollectiveGrid(), collective.getCollectiveAxes(dimensions));
-  if (failed(group))
+  if (failed(group) || failed(checkRowCounts(op)))
     return failure();
   auto pointerOrNull = [&](Value value) { return value ? pointer(value) : calls.null(loc); };
   auto outOrNull = [&](Value value) { return value ? allocate(op, value) : calls.null(loc); };
@@ -134,6 +145,8 @@ LogicalResult FunctionLowering::lowerCollective(Operation *op) {
 }
 
 LogicalResult FunctionLowering::lowerExperts(Operation *op) {
+  if (failed(checkRowCounts(op)))
+    return failure();
   auto columns = [](Value tensor) { return cast<RankedTensorType>(tensor.getType()).getDimSize(1); };
   /// The result of an op on rows has as many.
   auto follow = [&](Value rows) {

@@ -102,8 +102,9 @@ typedef struct plr_config {
   int64_t device_bytes; ///< Limit of the device space.
   int64_t host_bytes;   ///< Limit of the host space.
   plr_gemm_kind gemm;
-  int32_t poison;           ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
-  int32_t trace;            ///< 1: record a span for every call on a lane.
+  int32_t poison; ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
+  int32_t trace;  ///< 1: record a span for every call on a lane.
+  int32_t strict; ///< 1: numbers that no sound step has (a router's logit that is not finite) are PLR_BAD_DATA.
   plr_transport *transport; ///< Null when there is one rank. Outlives the context.
 } plr_config;
 
@@ -126,7 +127,7 @@ void plr_interrupt(plr_context *context);
 
 /// Ranks that are threads of this process. A collective for which not all ranks of its group have come
 /// `timeout_seconds` after the first one fails on all of them, and names who is missing and what each rank does
-/// instead.
+/// instead. Contexts may be made again under their ranks, all before the next collective, unless a rank has failed.
 plr_status plr_transport_create_threads(int32_t ranks, double timeout_seconds, plr_transport **transport, char *message,
                                         size_t size);
 /// After the contexts that use it.
@@ -264,9 +265,10 @@ plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type type, plr_type
 
 // --- Collectives
 // ----------------------------------------------------------------------------------------------------------------
-// Every rank of the group makes the same calls in the same order; what does not match (kind, count, type, group, place
-// in the order) fails on all of them. Sums are taken in rank order, bf16 and f32 in f32 and rounded once, so all ranks
-// get the same bits, and the same ones in every run. A group of one rank copies.
+// Every rank of the group makes the same calls on a lane in the same order; what does not match (kind, count, type,
+// group, place in the order) fails on all of them, before any result is written. Lanes are apart: ranks meet on lanes
+// of one kind. Sums are taken in rank order, bf16 and f32 in f32 and rounded once, so all ranks get the same bits, and
+// the same ones in every run. A group of one rank copies.
 
 /// result[count] = the sum over the ranks of input[count]; result may be input.
 plr_status plr_all_reduce(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,

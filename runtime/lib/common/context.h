@@ -14,6 +14,7 @@
 #include "host/events.h"
 #include "host/gemm.h"
 #include "host/lane.h"
+#include "host/scratch_uses.h"
 #include <array>
 #include <memory>
 #include <vector>
@@ -35,8 +36,7 @@ struct plr_context {
   std::array<std::unique_ptr<plateau::rt::Space>, PLR_SPACES> spaces;
   plateau::rt::host::EventPool events;
   std::unique_ptr<plateau::rt::host::GemmCache> gemms; ///< Made by the first product that wants it.
-  /// The last call of each lane that was given scratch memory.
-  std::array<plr_event, PLR_LANES> lastScratch = {};
+  plateau::rt::host::ScratchUses scratchUses;
   std::vector<std::unique_ptr<plr_group>> groups;
   std::vector<std::unique_ptr<plr_plan>> plans; ///< Released ones stay until no lane can read them.
   /// Declared last: the lanes' threads end first.

@@ -169,6 +169,7 @@ extern "C" plr_status plr_synchronize(plr_context *context) {
   context->events.reset();
   if (context->gemms)
     context->gemms->limit();
+  context->scratchUses.clear();
   auto &plans = context->plans;
   plans.erase(std::remove_if(plans.begin(), plans.end(), [](const auto &plan) { return plan->released; }), plans.end());
   return guard(context, "plr_synchronize", [] { return PLR_OK; });

@@ -17,7 +17,8 @@ namespace plateau::rt::host {
 class Scratch {
 public:
   /// No memory for zero bytes. A shortage fails the context.
-  Scratch(Call &call, int64_t bytes, plr_component component = PLR_WORKSPACE) : call(call), tag(call.getTag()) {
+  Scratch(Call &call, int64_t bytes, plr_component component = PLR_WORKSPACE)
+      : call(call), tag(call.getTag()), bytes(bytes) {
     tag.component = component;
     pointer = bytes > 0 ? allocate(call.getContext(), PLR_DEVICE, bytes, tag, call.getName()) : nullptr;
   }
@@ -36,19 +37,15 @@ public:
     plr_context &context = call.getContext();
     if (context.error.getStatus() != PLR_OK)
       return;
-    plr_lane &lane = call.getLane();
-    if (pointer)
-      for (const plr_event &use : context.lastScratch)
-        if (use.lane)
-          lane.enqueueWait(use);
+    context.scratchUses.await(call.getLane(), pointer, bytes);
     call.enqueue(body, extra, extraBytes);
-    if (pointer)
-      context.lastScratch[lane.kind] = {&lane, lane.getTicket()};
+    context.scratchUses.note(call.getLane(), pointer, bytes);
   }
 
 private:
   Call &call;
   plr_tag tag;
+  int64_t bytes;
   void *pointer;
 };
 

@@ -6,10 +6,7 @@
 // stands in the text of a test, once by the adjoint that DifferentiableOpInterface builds.
 //===----------------------------------------------------------------------===//
 
-#include "InterpreterTest.h"
-#include "mlir/IR/TypeUtilities.h"
-#include "mlir/IR/Verifier.h"
-#include "plateau/Interfaces/Differentiation.h"
+#include "AdjointTest.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -17,17 +14,8 @@ using namespace mlir::plateau;
 using namespace mlir::plateau::test;
 
 namespace {
-class Gradient : public InterpreterTest {
+class Gradient : public AdjointTest {
 protected:
-  /// Argument numbers of floating-point type.
-  static SmallVector<unsigned> getFloatArguments(func::FuncOp function) {
-    SmallVector<unsigned> indices;
-    for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-      if (isa<FloatType>(getElementTypeOrSelf(type)))
-        indices.push_back(index);
-    return indices;
-  }
-
   /// ⟨cotangent, first result of `forward`⟩
   double contract(func::FuncOp forward, ArrayRef<Numbers> arguments, const Numbers &cotangent) {
     Numbers result = evaluate(forward, arguments)[0];
@@ -76,34 +64,6 @@ protected:
     ASSERT_EQ(gradients.size(), wanted.size());
     for (auto [index, actual] : llvm::zip_equal(wanted, gradients))
       expectGradient(actual, getDifferences(forward, arguments, index, withCotangent[0]), index);
-  }
-
-  /// Adds to the text's @f(arguments) -> result a function @f_adjoint(arguments, cotangent) that gives the gradient of
-  /// each floating-point argument; null with a failed expectation when it cannot be built.
-  func::FuncOp buildAdjoint(func::FuncOp function) {
-    auto adjoint = cast<func::FuncOp>(function->clone());
-    function->getParentOfType<ModuleOp>().push_back(adjoint);
-    adjoint.setName((function.getName() + "_adjoint").str());
-    Block &block = adjoint.getBody().front();
-    Operation *terminator = block.getTerminator();
-    Value result = terminator->getOperand(0);
-    SmallVector<Value> inputs;
-    for (unsigned index : getFloatArguments(function))
-      inputs.push_back(block.getArgument(index));
-    llvm::DenseMap<Value, Value> cotangents = {{result, block.addArgument(result.getType(), function.getLoc())}};
-    OpBuilder builder(terminator);
-    if (failed(buildBlockAdjoint(builder, block, inputs, IRMapping(), cotangents, [](Location loc) { return loc; }))) {
-      ADD_FAILURE() << errors;
-      return {};
-    }
-    SmallVector<Value> gradients = llvm::map_to_vector(inputs, [&](Value input) { return cotangents.lookup(input); });
-    EXPECT_FALSE(llvm::is_contained(gradients, Value())) << "an argument has no gradient";
-    if (llvm::is_contained(gradients, Value()))
-      return {};
-    terminator->setOperands(gradients);
-    adjoint.setFunctionType(FunctionType::get(&context, block.getArgumentTypes(), TypeRange(ValueRange(gradients))));
-    EXPECT_TRUE(succeeded(verify(adjoint))) << errors;
-    return adjoint;
   }
 
   /// The gradients that DifferentiableOpInterface builds for @f(arguments) -> result, against central differences.
