@@ -240,6 +240,7 @@ llvm::Error Executor::createContexts() {
     config.gemm = options.gemm;
     config.poison = options.poison;
     config.trace = options.trace;
+    config.strict = options.strict;
     config.transport = transport.get();
     plr_context *context = nullptr;
     char message[512] = "";

@@ -42,6 +42,11 @@ void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
     add("plr_combine", plr_combine);
     add("plr_route", plr_route);
     add("plr_route_grad", plr_route_grad);
+    add("plr_balance_loss", plr_balance_loss);
+    add("plr_balance_loss_grad", plr_balance_loss_grad);
+    add("plr_z_loss", plr_z_loss);
+    add("plr_z_loss_grad", plr_z_loss_grad);
+    add("plr_update_bias", plr_update_bias);
     add("plr_grouped_gemm", plr_grouped_gemm);
     add("plr_grouped_gemm_grad", plr_grouped_gemm_grad);
     add("plr_swiglu", plr_swiglu);

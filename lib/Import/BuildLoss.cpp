@@ -87,16 +87,18 @@ private:
   Value buildVocabularyLoss(Value stream, Value labels);
 
   // Small pieces.
-  /// `input` · `weight`ᵀ, summed in f32 and left there; nn.Linear keeps its weight as [out, in].
+  /// `input` · `weight`ᵀ, summed in f32 and left there; nn.Linear keeps its weight as [out, in]. Each product rounds
+  /// `input` for itself, so that the cotangents of an input of several are added in f32.
   Value buildLinear(Location loc, Value input, Value weight);
+  /// A norm in f32, whatever the working type.
   Value buildNorm(Location loc, Value input, Value weight);
   /// [N, heads · head size] as [N, heads, head size], and back.
   Value splitHeads(Location loc, Value rows, int64_t heads);
   Value joinHeads(Location loc, Value heads);
-  /// Elementwise work is done in f32 and rounded to the working type once, at its end.
+  /// Activations are f32. What a matrix product reads is rounded to the working type, and so are gate and up, the
+  /// largest values that the backward pass reads.
   Value widen(Location loc, Value value);
   Value narrow(Location loc, Value value);
-  Value buildSum(Location loc, Value a, Value b);
   Value buildSwiGLU(Location loc, Value gate, Value up);
   /// 1 + exp(min(−value, 80)), in f32: a sigmoid's reciprocal.
   Value buildBoundedExponential(Location loc, Value value);
@@ -200,27 +202,30 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 Value LossBuilder::buildLinear(Location loc, Value input, Value weight) {
-  return createMatmul(builder, loc, input, weight, {/*transposeA=*/false, /*transposeB=*/true});
+  return createMatmul(builder, loc, narrow(loc, input), weight, {/*transposeA=*/false, /*transposeB=*/true});
 }
 
 Value LossBuilder::buildNorm(Location loc, Value input, Value weight) {
   auto type = cast<RankedTensorType>(input.getType());
   Type inverse = getTensor(type.getShape().drop_back(), builder.getF32Type());
-  return moe::RMSNormOp::create(builder, loc, TypeRange{type, inverse}, input, weight,
+  return moe::RMSNormOp::create(builder, loc, TypeRange{type, inverse}, input, widen(loc, weight),
                                 builder.getF32FloatAttr(float(config.rmsNormEpsilon)))
       .getOutput();
 }
 
 Value LossBuilder::splitHeads(Location loc, Value rows, int64_t heads) {
   SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
-  return tensor::ExpandShapeOp::create(builder, loc, getTensor({options.tokens, heads, config.headDim}), rows, groups);
+  Type element = cast<RankedTensorType>(rows.getType()).getElementType();
+  return tensor::ExpandShapeOp::create(builder, loc, getTensor({options.tokens, heads, config.headDim}, element), rows,
+                                       groups);
 }
 
 Value LossBuilder::joinHeads(Location loc, Value heads) {
   SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
   auto type = cast<RankedTensorType>(heads.getType());
   return tensor::CollapseShapeOp::create(
-      builder, loc, getTensor({type.getDimSize(0), type.getDimSize(1) * type.getDimSize(2)}), heads, groups);
+      builder, loc, getTensor({type.getDimSize(0), type.getDimSize(1) * type.getDimSize(2)}, type.getElementType()),
+      heads, groups);
 }
 
 Value LossBuilder::widen(Location loc, Value value) {
@@ -237,10 +242,6 @@ Value LossBuilder::narrow(Location loc, Value value) {
   return arith::TruncFOp::create(builder, loc, type.clone(working), value);
 }
 
-Value LossBuilder::buildSum(Location loc, Value a, Value b) {
-  return narrow(loc, arith::AddFOp::create(builder, loc, widen(loc, a), widen(loc, b)));
-}
-
 Value LossBuilder::buildBoundedExponential(Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 1.0f));
@@ -254,7 +255,7 @@ Value LossBuilder::buildBoundedExponential(Location loc, Value value) {
 Value LossBuilder::buildSwiGLU(Location loc, Value gate, Value up) {
   Value g = widen(loc, gate), u = widen(loc, up);
   Value silu = arith::DivFOp::create(builder, loc, g, buildBoundedExponential(loc, g));
-  return narrow(loc, arith::MulFOp::create(builder, loc, silu, u));
+  return arith::MulFOp::create(builder, loc, silu, u);
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,8 +266,7 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto at = [&](StringRef name) { return locate(Component::Attention, layer, name); };
   Value x = buildNorm(at("input_layernorm"), layer.getStream(), layer.getWeight("input_layernorm"));
   auto project = [&](StringRef name, int64_t heads) {
-    Value rows = narrow(at(name), buildLinear(at(name), x, layer.getWeight("self_attn." + name)));
-    return splitHeads(at(name), rows, heads);
+    return splitHeads(at(name), buildLinear(at(name), x, layer.getWeight("self_attn." + name)), heads);
   };
   auto turn = [&](StringRef norm, StringRef rotary, Value heads) -> Value {
     Value scaled = buildNorm(at(norm), heads, layer.getWeight("self_attn." + norm));
@@ -282,8 +282,8 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   auto attention = moe::AttentionOp::create(builder, at("attention"), TypeRange{query.getType(), lse}, query, key,
                                             value, layer.getStarts(), scale);
   Value rows = joinHeads(at("attention"), attention.getOutput());
-  Value output = narrow(at("o_proj"), buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj")));
-  return buildSum(at("attention_residual"), layer.getStream(), output);
+  Value output = buildLinear(at("o_proj"), rows, layer.getWeight("self_attn.o_proj"));
+  return arith::AddFOp::create(builder, at("attention_residual"), layer.getStream(), output);
 }
 
 Value LossBuilder::buildExperts(const Layer &layer, Value x) {
@@ -310,8 +310,8 @@ Value LossBuilder::buildExperts(const Layer &layer, Value x) {
   Value plan = moe::PlanOp::create(builder, routing("plan"), planType, route.getIds(), grid);
   auto rowsType = [&](int64_t columns) { return getTensor({ShapedType::kDynamic, columns}); };
   auto sent = moe::DispatchOp::create(builder, dispatch("dispatch"), rowsType(config.hiddenSize),
-                                      getTensor({ShapedType::kDynamic}, builder.getF32Type()), x, route.getWeights(),
-                                      plan, grid);
+                                      getTensor({ShapedType::kDynamic}, builder.getF32Type()),
+                                      narrow(dispatch("dispatch"), x), route.getWeights(), plan, grid);
   auto multiply = [&](StringRef name, Value rows, int64_t columns) -> Value {
     return moe::GroupedMatmulOp::create(builder, expert(name), rowsType(columns), rows,
                                         layer.getTensor("mlp.experts." + name), plan, /*transpose=*/true);
@@ -320,8 +320,9 @@ Value LossBuilder::buildExperts(const Layer &layer, Value x) {
   Value hidden = moe::SwiGLUOp::create(builder, expert("swiglu"), rowsType(experts.intermediateSize), gateUp);
   Value output = multiply("down_proj", hidden, config.hiddenSize);
   Value scaled = moe::ScaleRowsOp::create(builder, expert("scale_rows"), output, sent.getRowValues());
-  return moe::CombineOp::create(builder, dispatch("combine"), x.getType(), Type(), scaled, Value(), plan, grid)
-      .getResult();
+  auto combine = moe::CombineOp::create(builder, dispatch("combine"), getTensor({options.tokens, config.hiddenSize}),
+                                        Type(), scaled, Value(), plan, grid);
+  return widen(dispatch("combine"), combine.getResult());
 }
 
 Value LossBuilder::buildSharedExpert(const Layer &layer, Value x) {
@@ -332,18 +333,18 @@ Value LossBuilder::buildSharedExpert(const Layer &layer, Value x) {
   };
   Value gate = multiply("shared_gate_proj", "gate_proj", x), up = multiply("shared_up_proj", "up_proj", x);
   Value hidden = buildSwiGLU(at("shared_swiglu"), gate, up);
+  Value output = buildLinear(at("shared_down_proj"), hidden, layer.getWeight(prefix + "down_proj"));
   if (!config.experts.sharedGate)
-    return multiply("shared_down_proj", "down_proj", hidden);
+    return output;
   // One sigmoid a token scales the output.
   Location loc = at("shared_expert_gate");
-  Value output = buildLinear(at("shared_down_proj"), hidden, layer.getWeight(prefix + "down_proj"));
   Value logit = buildLinear(loc, x, layer.getWeight("mlp.shared_expert_gate"));
   auto column = cast<RankedTensorType>(logit.getType());
   Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(column, 1.0f));
   Value sigmoid = arith::DivFOp::create(builder, loc, one, buildBoundedExponential(loc, logit));
   Value factors = tensor::CollapseShapeOp::create(builder, loc, getTensor({options.tokens}, builder.getF32Type()),
                                                   sigmoid, ArrayRef<ReassociationIndices>{{0, 1}});
-  return narrow(loc, moe::ScaleRowsOp::create(builder, loc, output, factors));
+  return moe::ScaleRowsOp::create(builder, loc, output, factors);
 }
 
 Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
@@ -353,14 +354,14 @@ Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
     Value output = buildExperts(layer, x);
     Location residual = locate(Component::Experts, layer, "experts_residual");
     if (config.experts.sharedIntermediateSize)
-      output = buildSum(residual, output, buildSharedExpert(layer, x));
-    return buildSum(residual, stream, output);
+      output = arith::AddFOp::create(builder, residual, output, buildSharedExpert(layer, x));
+    return arith::AddFOp::create(builder, residual, stream, output);
   }
   Value gate = narrow(at("gate_proj"), buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj")));
   Value up = narrow(at("up_proj"), buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj")));
   Value hidden = buildSwiGLU(at("swiglu"), gate, up);
-  Value output = narrow(at("down_proj"), buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj")));
-  return buildSum(at("dense_residual"), stream, output);
+  Value output = buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj"));
+  return arith::AddFOp::create(builder, at("dense_residual"), stream, output);
 }
 
 Value LossBuilder::buildLayer(const Layer &layer) { return buildFeedForward(layer, buildAttention(layer)); }
@@ -427,10 +428,10 @@ OwningOpRef<ModuleOp> LossBuilder::build() {
   auto rotary =
       moe::RotaryTableOp::create(builder, locate(Component::Attention, "rotary_table"), TypeRange{phases, phases},
                                  positions, builder.getF64FloatAttr(config.ropeTheta));
-  Value stream =
-      moe::EmbeddingOp::create(builder, locate(Component::Embedding, "embed_tokens"),
-                               getTensor({options.tokens, config.hiddenSize}), getWeight("model.embed_tokens"), tokens);
-  stream = buildLayers(stream, rotary.getCos(), rotary.getSin(), starts);
+  Location embedding = locate(Component::Embedding, "embed_tokens");
+  Value rows = moe::EmbeddingOp::create(builder, embedding, getTensor({options.tokens, config.hiddenSize}),
+                                        getWeight("model.embed_tokens"), tokens);
+  Value stream = buildLayers(widen(embedding, rows), rotary.getCos(), rotary.getSin(), starts);
   Value loss = buildVocabularyLoss(stream, labels);
   func::ReturnOp::create(builder, function.getLoc(), loss);
   if (failed(verify(*module)))

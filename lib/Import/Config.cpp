@@ -20,7 +20,7 @@ static constexpr int64_t maxSize = std::numeric_limits<int32_t>::max();
 /// Far beyond any model, and the program of so many layers still fits in memory.
 static constexpr int64_t maxLayers = 4096;
 
-/// Fields that say nothing about the training step of a dense model.
+/// Fields that say nothing about the training step.
 static bool isIrrelevant(StringRef name) {
   return llvm::StringSwitch<bool>(name)
       // Who wrote the file, with what, and how the weights are stored.
@@ -78,8 +78,6 @@ static void checkUnsupported(Fields &fields, int64_t layers) {
                  "as long as there are layers: it has " + Twine(types) + " entries for " + Twine(layers));
 }
 
-/// Refuses a configuration with expert layers: layer i has experts unless it is listed in mlp_only_layers, or
-/// decoder_sparse_step does not divide i + 1, or there are no experts at all.
 /// Which layers have experts: those of every `decoder_sparse_step`, but for the first dense ones and those listed.
 static std::vector<bool> readSparseLayers(Fields &fields, int64_t layers) {
   int64_t sparseStep = fields.integer("decoder_sparse_step", 1, maxSize, 1);
@@ -127,7 +125,10 @@ static void readExperts(Fields &fields, ModelConfig &config) {
     fields.wrong("topk_group",
                  "large enough that the groups kept have num_experts_per_tok = " + Twine(experts.topK) + " experts");
   experts.scale = fields.number(
-      "routed_scaling_factor", [](double value) { return value > 0 && value <= std::numeric_limits<float>::max(); },
+      "routed_scaling_factor",
+      [](double value) {
+        return value >= std::numeric_limits<float>::min() && value <= std::numeric_limits<float>::max();
+      },
       "a number > 0 that fits f32", 1);
   std::string method = fields.string("topk_method", "greedy");
   if (method != "greedy" && method != "group_limited_greedy")

@@ -113,6 +113,7 @@ Evaluator::Evaluator(int ranks, Mode mode, const std::atomic<bool> *interrupted)
   addVocabularyOps(table);
   addOptimizerOps(table);
   addRoutingOps(table);
+  addBalanceOps(table);
   addDispatchOps(table);
   addExpertOps(table);
   addCollectiveOps(table);

@@ -138,6 +138,7 @@ void addAttentionOps(OpTable &table);
 void addVocabularyOps(OpTable &table);
 void addOptimizerOps(OpTable &table);
 void addRoutingOps(OpTable &table);
+void addBalanceOps(OpTable &table);
 void addDispatchOps(OpTable &table);
 void addExpertOps(OpTable &table);
 void addCollectiveOps(OpTable &table);

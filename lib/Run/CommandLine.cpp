@@ -130,9 +130,15 @@ static int runFunction(ModuleOp module, RunOptions options, const EntryOptions &
   auto function = module.lookupSymbol<func::FuncOp>(entry.name);
   if (!function || function.isDeclaration())
     return fail(makeError("{0}: there is no function @{1} with a body", options.input, entry.name));
+  if (auto batch = function->getAttrOfType<moe::BatchAttr>("moe.batch")) {
+    if (options.ranks && *options.ranks != batch.getRanks())
+      return fail(makeError("--ranks is {0}, but the moe.batch of @{1} is for {2}", *options.ranks, entry.name,
+                            batch.getRanks()));
+    options.ranks = batch.getRanks();
+  }
   if (!options.ranks)
     options.ranks = 1;
-  auto arguments = drawArguments(function, options.seed);
+  auto arguments = drawArguments(function, options.seed, *options.ranks);
   if (!arguments)
     return fail(makeError("@{0}: {1}", entry.name, llvm::toString(arguments.takeError())));
 

@@ -6,9 +6,7 @@
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Run/Error.h"
-#include "plateau/Run/MemoryLimits.h"
 #include "plateau/Run/ParameterInit.h"
-#include "plateau/Run/StepSignature.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -18,135 +16,14 @@ using namespace mlir::plateau::run;
 
 static constexpr int64_t maxPrintedElements = 64;
 
-static llvm::Error checkType(Type type, llvm::StringRef what, unsigned index) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (tensor && tensor.hasStaticShape() &&
-      (tensor.getElementType().isF32() || tensor.getElementType().isBF16() || tensor.getElementType().isInteger(32)) &&
-      moe::countElements(tensor.getShape()))
-    return llvm::Error::success();
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return makeError("{0} {1} is {2}; only static tensors of f32, bf16 and i32, of at most 2^60 elements, can be passed",
-                   what, index, text);
-}
-
-template <typename Number>
-static Bytes toBytes(llvm::ArrayRef<Number> numbers) {
-  const char *data = reinterpret_cast<const char *>(numbers.data());
-  return Bytes(data, data + numbers.size() * sizeof(Number));
-}
-
-static llvm::Expected<Bytes> getGivenValues(func::FuncOp function, unsigned index, Attribute attr) {
-  auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
-  auto values = dyn_cast<DenseElementsAttr>(attr);
-  if (!values || values.getType() != type)
-    return makeError("argument {0}: plateau.values must be dense elements of the argument's own type", index);
-  llvm::ArrayRef<char> raw = values.getRawData();
-  if (!values.isSplat())
-    return Bytes(raw.begin(), raw.end());
-  Bytes bytes;
-  for (int64_t i = 0; i < type.getNumElements(); ++i)
-    bytes.insert(bytes.end(), raw.begin(), raw.end());
-  return bytes;
-}
-
-static std::optional<moe::Role> getRole(func::FuncOp function, unsigned index) {
-  if (auto role = function.getArgAttrOfType<moe::RoleAttr>(index, "moe.role"))
-    return role.getValue();
-  return std::nullopt;
-}
-
-static llvm::Expected<Bytes> drawIntegers(func::FuncOp function, unsigned index, const NumberStream &stream,
-                                          int64_t elements) {
-  std::vector<int32_t> values(elements);
-  std::optional<moe::Role> role = getRole(function, index);
-  if (role == moe::Role::Starts)
-    return toBytes<int32_t>(values);
-  if (role == moe::Role::Step)
-    return toBytes<int32_t>(std::vector<int32_t>(elements, 1));
-  if (role == moe::Role::Positions) {
-    for (auto [i, value] : llvm::enumerate(values))
-      value = i;
-    return toBytes<int32_t>(values);
-  }
-  auto below = function.getArgAttrOfType<IntegerAttr>(index, "plateau.below");
-  int64_t bound = below ? below.getInt() : 2;
-  if (bound < 1 || bound > int64_t(INT32_MAX) + 1)
-    return makeError("argument {0}: plateau.below is {1}; it must be from 1 to 2^31", index, bound);
-  for (auto [i, value] : llvm::enumerate(values))
-    value = stream.getBelow(i, bound);
-  return toBytes<int32_t>(values);
-}
-
-/// Arguments and results can be held by this machine.
-static llvm::Error checkSignature(func::FuncOp function) {
-  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (auto error = checkType(type, "argument", index))
-      return error;
-  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
-    if (auto error = checkType(type, "result", index))
-      return error;
-  auto memory = readSystemMemory();
-  if (!memory) {
-    llvm::consumeError(memory.takeError());
-    return llvm::Error::success();
-  }
-  int64_t room = memory->getUsableBytes();
-  for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes())) {
-    auto tensor = cast<RankedTensorType>(type);
-    room -= tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
-    if (room < 0)
-      return makeError("arguments and results take more than the {0} bytes that this machine can give",
-                       memory->getUsableBytes());
-  }
-  return llvm::Error::success();
-}
-
-llvm::Expected<std::vector<Bytes>> run::drawArguments(func::FuncOp function, uint64_t seed) {
-  if (auto error = checkSignature(function))
-    return error;
-  std::vector<Bytes> arguments;
-  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-    auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
-    NumberStream stream(seed, "argument" + std::to_string(index));
-    if (Attribute values = function.getArgAttr(index, "plateau.values")) {
-      auto given = getGivenValues(function, index, values);
-      if (!given)
-        return given.takeError();
-      arguments.push_back(std::move(*given));
-      continue;
-    }
-    if (type.getElementType().isInteger(32)) {
-      auto drawn = drawIntegers(function, index, stream, type.getNumElements());
-      if (!drawn)
-        return drawn.takeError();
-      arguments.push_back(std::move(*drawn));
-      continue;
-    }
-    std::vector<float> values(type.getNumElements());
-    stream.fillNormal(0, 1, values);
-    if (getRole(function, index) == moe::Role::SecondMoment || getRole(function, index) == moe::Role::LearningRate)
-      for (float &value : values)
-        value = std::fabs(value);
-    if (type.getElementType().isF32()) {
-      arguments.push_back(toBytes<float>(values));
-    } else {
-      std::vector<uint16_t> rounded(values.size());
-      llvm::transform(values, rounded.begin(), roundToBF16);
-      arguments.push_back(toBytes<uint16_t>(rounded));
-    }
-  }
-  return arguments;
-}
-
-llvm::Expected<std::vector<std::vector<Bytes>>> run::runOnce(StepExecutor &executor, llvm::ArrayRef<Bytes> arguments) {
+llvm::Expected<RankBytes> run::runOnce(StepExecutor &executor, const RankBytes &arguments) {
   for (int rank = 0; rank < executor.getRanks(); ++rank)
-    for (auto [index, bytes] : llvm::enumerate(arguments))
+    for (auto [index, bytes] : llvm::enumerate(arguments[rank]))
       if (auto error = executor.writeArgument(rank, index, bytes))
         return error;
   if (auto error = executor.run())
     return error;
-  std::vector<std::vector<Bytes>> results(executor.getRanks());
+  RankBytes results(executor.getRanks());
   for (int rank = 0; rank < executor.getRanks(); ++rank)
     for (unsigned index = 0; index < executor.getFunction().getNumResults(); ++index) {
       Bytes bytes(executor.getResultBytes(index));
@@ -217,8 +94,8 @@ static std::string formatIndex(llvm::ArrayRef<int64_t> shape, int64_t element) {
 }
 
 /// Fails when two runs gave other bits.
-static llvm::Error checkSameBits(StepExecutor &executor, const std::vector<std::vector<Bytes>> &first,
-                                 const std::vector<std::vector<Bytes>> &other, int runNumber) {
+static llvm::Error checkSameBits(StepExecutor &executor, const RankBytes &first, const RankBytes &other,
+                                 int runNumber) {
   for (auto [rank, results] : llvm::enumerate(first))
     for (auto [index, bytes] : llvm::enumerate(results)) {
       if (bytes == other[rank][index])
@@ -235,8 +112,7 @@ static llvm::Error checkSameBits(StepExecutor &executor, const std::vector<std::
   return llvm::Error::success();
 }
 
-static llvm::Expected<std::vector<std::vector<Bytes>>> runRepeatedly(StepExecutor &executor,
-                                                                     llvm::ArrayRef<Bytes> arguments, int repeat) {
+static llvm::Expected<RankBytes> runRepeatedly(StepExecutor &executor, const RankBytes &arguments, int repeat) {
   auto first = runOnce(executor, arguments);
   if (!first)
     return first.takeError();
@@ -250,7 +126,7 @@ static llvm::Expected<std::vector<std::vector<Bytes>>> runRepeatedly(StepExecuto
   return first;
 }
 
-llvm::Error run::runEntry(Executor &executor, llvm::ArrayRef<Bytes> arguments, int repeat, llvm::raw_ostream &os) {
+llvm::Error run::runEntry(Executor &executor, const RankBytes &arguments, int repeat, llvm::raw_ostream &os) {
   StepExecutor &step = *executor.step;
   auto results = runRepeatedly(step, arguments, repeat);
   if (!results)
@@ -295,7 +171,7 @@ static Worst findWorst(llvm::ArrayRef<double> tested, llvm::ArrayRef<double> ref
   return worst;
 }
 
-llvm::Error run::compareEntry(Executor &tested, Executor &reference, llvm::ArrayRef<Bytes> arguments, double tolerance,
+llvm::Error run::compareEntry(Executor &tested, Executor &reference, const RankBytes &arguments, double tolerance,
                               int repeat, llvm::raw_ostream &os) {
   auto expected = runOnce(*reference.step, arguments);
   if (!expected)

@@ -64,6 +64,7 @@ static llvm::Expected<Executor> createCompiled(func::FuncOp function, const RunO
   compiled.gemm = options.gemm;
   compiled.poison = options.poison;
   compiled.trace = options.trace;
+  compiled.strict = options.strict;
   auto made = createCompiledExecutor(function, compiled);
   if (!made)
     return made.takeError();

@@ -116,7 +116,8 @@ void Parser::declareRun() {
   app.add_flag("--interpret", interpret, "Run by the reference interpreter in float64");
   app.add_flag("--exact", exact, "Run by the interpreter with floats as integers modulo 2^61-1, and print digests");
   app.add_flag("--strict", line.run.strict,
-               "Fail when less memory than asked for can be had, instead of telling and going on");
+               "Fail, instead of going on, when less memory than asked for can be had, and at a router's logit that is "
+               "not finite");
   auto setGemm = [this](const std::string &kind) {
     if (kind != "onednn" && kind != "reference")
       throw CLI::ValidationError("--gemm", "'" + kind + "' is neither onednn nor reference");

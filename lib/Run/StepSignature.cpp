@@ -198,8 +198,6 @@ LogicalResult SignatureReader::checkGroups(StepSignature &signature) {
   return success();
 }
 
-/// Rows of the table of token embeddings: of the parameter of that name, or the first operand of the first
-/// moe.embedding.
 LogicalResult SignatureReader::findParts(StepSignature &signature) {
   for (moe::MemberAttr member : signature.parameters.layout.getMembers()) {
     FlatSymbolRefAttr shard = member.getParameter().getShard();
@@ -219,6 +217,8 @@ LogicalResult SignatureReader::findParts(StepSignature &signature) {
   return success();
 }
 
+/// Rows of the table of token embeddings: of the parameter of that name, or the first operand of the first
+/// moe.embedding.
 FailureOr<int64_t> SignatureReader::findVocabulary(const StepSignature &signature) {
   for (moe::MemberAttr member : signature.parameters.layout.getMembers())
     if (member.getParameter().getName() == embeddingName && member.getShape().size() == 2)

@@ -176,7 +176,7 @@ TEST(Watchdog, TellsWhoIsMissingAndWhatItDoes) {
     expectText(rank.message(),
                "rank 2 has last done plr_all_reduce of 8 f32 for moe.all_reduce one (layer 2, gradients, "
                "backward) on lane comm (collective 1 of group [2, 3])");
-    expectText(rank.message(), "there are rank 0 with plr_all_gather of 8 f32");
+    expectText(rank.message(), "there came rank 0 with plr_all_gather of 8 f32");
   });
   EXPECT_GT(secondsSince(start), 0.25);
   EXPECT_LT(secondsSince(start), 20);
@@ -366,18 +366,17 @@ TEST(Destroyed, RanksMayStartAgainUnlessOneHasFailed) {
   config.ranks = 2;
   config.transport = transport;
   for (int round = 0; round < 3; ++round) {
-    std::vector<std::thread> threads;
+    // All start before the first of them waits for another.
+    std::vector<std::unique_ptr<Rank>> ranks;
     for (config.rank = 0; config.rank < 2; ++config.rank)
-      threads.emplace_back([config, round] {
-        Rank rank(config);
-        // Both must be there before either goes.
-        int32_t value = round + config.rank, sum = 0;
-        plr_all_reduce(rank.lane(), &oneTag, getWorld(rank, 2), PLR_I32, 1, &value, &sum);
-        EXPECT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
-        EXPECT_EQ(sum, 2 * round + 1);
-      });
-    for (std::thread &thread : threads)
-      thread.join();
+      ranks.push_back(std::make_unique<Rank>(config));
+    int32_t values[2] = {round, round + 1}, sums[2] = {};
+    for (int i = 0; i < 2; ++i)
+      plr_all_reduce(ranks[i]->lane(), &oneTag, getWorld(*ranks[i], 2), PLR_I32, 1, &values[i], &sums[i]);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(plr_synchronize(*ranks[i]), PLR_OK) << ranks[i]->message();
+      EXPECT_EQ(sums[i], 2 * round + 1);
+    }
   }
   config.rank = 0;
   {

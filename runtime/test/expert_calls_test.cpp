@@ -44,6 +44,26 @@ TEST(ExpertCalls, Route) {
     EXPECT_NEAR(gradient[i], slopes[i], 1e-6);
 }
 
+// What a NaN does to the choice is defined, and without strict the step goes on.
+TEST(ExpertCalls, StrictStopsAtALogitThatIsNotFinite) {
+  for (float bad : {std::nanf(""), INFINITY, -INFINITY})
+    for (bool strict : {false, true}) {
+      plr_config config = makeConfig();
+      config.strict = strict;
+      Rank rank(config);
+      Floats logits = {0, 1, 0, bad}, weights(2);
+      Ints ids(2), counts(2);
+      plr_routing routing = {2, 1, 1, 1, PLR_SOFTMAX, 0, 1};
+      plr_route(rank.lane(), &routingTag, &routing, 2, logits.data(), nullptr, ids.data(), weights.data(),
+                counts.data());
+      EXPECT_EQ(plr_synchronize(rank), strict ? PLR_BAD_DATA : PLR_OK);
+      if (strict)
+        EXPECT_CONTAINS(rank.message(), "(layer 4, routing, forward): token 1: the logit of expert 1 is ");
+      else
+        EXPECT_EQ(counts[0] + counts[1], 2);
+    }
+}
+
 TEST(ExpertCalls, RouteGradNamesTokenSlotAndId) {
   Floats numbers(8);
   Ints ids = {0, 1, 2, 7};

@@ -258,7 +258,7 @@ TEST_P(GroupedGemm, RowsKeepTheirBits) {
   constexpr int64_t rows = 600;
   std::vector<std::pair<int64_t, int64_t>> shapes = {{100, 36}};
   if (!reference)
-    shapes.insert(shapes.end(), {{512, 256}, {256, 256}, {256, 512}, {48, 208}});
+    shapes.insert(shapes.end(), {{512, 256}, {256, 256}, {48, 208}});
   for (plr_type type : {PLR_F32, PLR_BF16})
     for (bool transposed : {false, true})
       for (auto [n, k] : shapes) {
@@ -269,8 +269,7 @@ TEST_P(GroupedGemm, RowsKeepTheirBits) {
                  whole.weights.data(), plain.data());
         ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
         EXPECT_TRUE(plain.sameBits(whole.result.slice(0, rows * n)));
-        for (const Counts &counts :
-             {Counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 555}, {300, 300}, {33, 0, 567}, {64, 65, 79, 80, 81, 231}, {599, 1}}) {
+        for (const Counts &counts : {Counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 555}, {33, 0, 567}, {64, 65, 79, 80, 311, 1}}) {
           Forward parts(counts, type, transposed, n, k);
           parts.input = whole.input;
           for (size_t e = 0; e < counts.size(); ++e) // Every expert has the same weights.

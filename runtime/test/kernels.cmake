@@ -1,6 +1,7 @@
 # Tests of the host kernels, straight on their functions; plateau_rt_test is CMakeLists.txt's.
 plateau_rt_test(plateau-rt-kernels-test
   kernels_attention.cpp
+  kernels_balance.cpp
   kernels_embedding.cpp
   kernels_exponential.cpp
   kernels_norm.cpp

@@ -44,7 +44,8 @@ struct Definition {
     std::vector<int> order(values.size());
     for (size_t i = 0; i < order.size(); ++i)
       order[i] = static_cast<int>(i);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return values[a] > values[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return values[a] > values[b] || (values[a] == values[b] && a < b); });
     return order;
   }
   std::vector<int> choose(const std::vector<double> &logits) const {

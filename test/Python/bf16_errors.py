@@ -1,6 +1,6 @@
 """Prints how the bf16 errors of each tensor on each batch compare with those of JAX's own bfloat16 run.
 
-Both are against float64. No test: the bound of 1.5 on every batch is not reached.
+Both are against float64. test_truth.py bounds the ratio of the largest errors by 1.5; this prints how far below they are.
 """
 
 import pathlib

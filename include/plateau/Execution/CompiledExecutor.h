@@ -19,6 +19,8 @@ struct CompiledOptions {
   double collectiveTimeout = 60;
   /// Fill memory with NaN when it is handed out and when it is released.
   bool poison = false;
+  /// Stop at numbers that no sound step has.
+  bool strict = false;
   /// Record a span for every call.
   bool trace = false;
 };

@@ -17,7 +17,7 @@ namespace mlir::plateau::importer {
 
 class SourceText;
 
-/// A dense Qwen3 decoder: Qwen3ForCausalLM, or Qwen3MoeForCausalLM in which no layer has experts.
+/// What a router makes of a token's logits: a softmax over all experts, over those chosen, or a sigmoid of each.
 enum class Scoring { Softmax, TopKSoftmax, Sigmoid };
 
 /// The experts of a model's sparse layers, and how a token chooses among them.
@@ -36,6 +36,7 @@ struct ExpertConfig {
   bool sharedGate = false;
 };
 
+/// A Qwen3 decoder: Qwen3ForCausalLM, or Qwen3MoeForCausalLM, whose layers may have experts.
 struct ModelConfig {
   int64_t vocabularySize = 0;
   int64_t hiddenSize = 0;

@@ -24,6 +24,17 @@ Value FunctionLowering::getRowCount(Value tensor) {
   return i64(cast<RankedTensorType>(tensor.getType()).getDimSize(0));
 }
 
+LogicalResult FunctionLowering::checkRowCounts(Operation *op) {
+  Value count;
+  for (Value operand : op->getOperands()) {
+    Value own = rowCounts.lookup(operand);
+    if (own && count && own != count)
+      return op->emitOpError("has operands of two plans, whose numbers of rows are not the same when the step runs");
+    count = own ? own : count;
+  }
+  return success();
+}
+
 FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr symbol, ArrayRef<int64_t> axes) {
   FailureOr<Grid> grid = Grid::lookup(op, symbol);
   if (failed(grid))
@@ -61,7 +72,7 @@ LogicalResult FunctionLowering::lowerCollective(Operation *op) {
   FailureOr<Grid> grid = Grid::lookup(op, collective.getCollectiveGrid());
   int64_t dimensions = succeeded(grid) ? grid->shape.size() : 1;
   FailureOr<Value> group = getGroup(op, collective.getCollectiveGrid(), collective.getCollectiveAxes(dimensions));
-  if (failed(group))
+  if (failed(group) || failed(checkRowCounts(op)))
     return failure();
   auto pointerOrNull = [&](Value value) { return value ? pointer(value) : calls.null(loc); };
   auto outOrNull = [&](Value value) { return value ? allocate(op, value) : calls.null(loc); };
@@ -134,6 +145,8 @@ LogicalResult FunctionLowering::lowerCollective(Operation *op) {
 }
 
 LogicalResult FunctionLowering::lowerExperts(Operation *op) {
+  if (failed(checkRowCounts(op)))
+    return failure();
   auto columns = [](Value tensor) { return cast<RankedTensorType>(tensor.getType()).getDimSize(1); };
   /// The result of an op on rows has as many.
   auto follow = [&](Value rows) {
@@ -142,19 +155,11 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         if (ShapedType::isDynamic(cast<RankedTensorType>(result.getType()).getDimSize(0)))
           rowCounts[result] = it->second;
   };
-  /// plr_routing, on the stack.
-  auto routing = [&](RoutingAttr attr, int64_t experts) -> Value {
+  /// A struct of these fields, on the stack.
+  auto store = [&](ArrayRef<Value> fields) -> Value {
     auto pointerType = calls.getPointerType();
     auto structType = LLVM::LLVMStructType::getLiteral(
-        builder.getContext(), {builder.getI64Type(), builder.getI64Type(), builder.getI64Type(), builder.getI64Type(),
-                               builder.getI32Type(), builder.getI32Type(), builder.getF32Type()});
-    Value fields[] = {i64(experts),
-                      i64(attr.getTopK()),
-                      i64(attr.getGroups()),
-                      i64(attr.getKeptGroups()),
-                      i32(static_cast<int32_t>(attr.getScore())),
-                      i32(attr.getNormalize()),
-                      calls.f32(loc, attr.getScale().getValue().convertToFloat())};
+        builder.getContext(), llvm::map_to_vector(fields, [](Value field) { return field.getType(); }));
     Value memory = [&] {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfter(prologue);
@@ -166,13 +171,27 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
                                                 ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(index)}));
     return memory;
   };
+  auto f32 = [&](const APFloat &value) { return calls.f32(loc, value.convertToFloat()); };
+  auto pointerOrNull = [&](Value value) { return value ? pointer(value) : calls.null(loc); };
+  /// plr_routing
+  auto routing = [&](RoutingAttr attr, int64_t experts) {
+    return store({i64(experts), i64(attr.getTopK()), i64(attr.getGroups()), i64(attr.getKeptGroups()),
+                  i32(static_cast<int32_t>(attr.getScore())), i32(attr.getNormalize()),
+                  f32(attr.getScale().getValue())});
+  };
+  /// plr_balance
+  auto balance = [&](auto o) {
+    return store({i64(columns(o.getLogits())), i64(o.getRouting().getTopK()), i64(o.getSequence().value_or(0)),
+                  i64(o.getSequences().value_or(0)), i32(static_cast<int32_t>(o.getRouting().getScore())),
+                  f32(o.getCoefficient())});
+  };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<RouteOp>([&](RouteOp o) {
         Value ids = allocate(op, o.getIds()), weights = allocate(op, o.getWeights()),
               counts = allocate(op, o.getCounts());
         emit(op, "plr_route",
              {routing(o.getRouting(), columns(o.getLogits())), getRowCount(o.getLogits()), pointer(o.getLogits()),
-              o.getBias() ? pointer(o.getBias()) : calls.null(loc), ids, weights, counts});
+              pointerOrNull(o.getBias()), ids, weights, counts});
         return success();
       })
       .Case<RouteGradOp>([&](RouteGradOp o) {
@@ -180,6 +199,41 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
         emit(op, "plr_route_grad",
              {routing(o.getRouting(), columns(o.getLogits())), getRowCount(o.getLogits()), pointer(o.getCotangent()),
               pointer(o.getLogits()), pointer(o.getIds()), result});
+        return success();
+      })
+      .Case<BalanceLossOp>([&](BalanceLossOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_balance_loss",
+             {balance(o), getRowCount(o.getLogits()), pointer(o.getLogits()), pointerOrNull(o.getCounts()),
+              pointerOrNull(o.getIds()), result});
+        return success();
+      })
+      .Case<BalanceLossGradOp>([&](BalanceLossGradOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_balance_loss_grad",
+             {balance(o), getRowCount(o.getLogits()), pointer(o.getCotangent()), pointer(o.getLogits()),
+              pointerOrNull(o.getCounts()), pointerOrNull(o.getIds()), result});
+        return success();
+      })
+      .Case<ZLossOp>([&](ZLossOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_z_loss",
+             {getRowCount(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
+              pointer(o.getLogits()), result});
+        return success();
+      })
+      .Case<ZLossGradOp>([&](ZLossGradOp o) {
+        Value result = allocate(op, o.getResult());
+        emit(op, "plr_z_loss_grad",
+             {getRowCount(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
+              pointer(o.getCotangent()), pointer(o.getLogits()), result});
+        return success();
+      })
+      .Case<UpdateBiasOp>([&](UpdateBiasOp o) {
+        Value bias = take(o.getBiasMutable(), o.getResult());
+        emit(op, "plr_update_bias",
+             {i64(o.getBias().getType().getNumElements()), f32(o.getRate()), pointer(o.getCounts()),
+              pointer(o.getFactor()), bias});
         return success();
       })
       .Case<GroupedMatmulOp>([&](GroupedMatmulOp o) {

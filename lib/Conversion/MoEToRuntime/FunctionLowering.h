@@ -54,6 +54,8 @@ private:
   LogicalResult lowerExperts(Operation *op);
   /// The group of this rank along `axes` of a grid; asked for once.
   FailureOr<Value> getGroup(Operation *op, FlatSymbolRefAttr grid, ArrayRef<int64_t> axes);
+  /// Fails when rows of two plans meet in one op.
+  LogicalResult checkRowCounts(Operation *op);
   /// Rows of a tensor: how many, when the step runs.
   Value getRowCount(Value tensor);
 

@@ -467,8 +467,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
         return success();
       })
       .Case<CollectiveOpInterface>([&](CollectiveOpInterface) { return lowerCollective(op); })
-      .Case<RouteOp, RouteGradOp, GroupedMatmulOp, GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>(
-          [&](auto) { return lowerExperts(op); })
+      .Case<RouteOp, RouteGradOp, BalanceLossOp, BalanceLossGradOp, ZLossOp, ZLossGradOp, UpdateBiasOp, GroupedMatmulOp,
+            GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>([&](auto) { return lowerExperts(op); })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {
         Value factor = out(o.getFactor());
         emit(op, "plr_clip_factor", {f32(o.getMaxNorm()), pointer(o.getNorm()), factor});

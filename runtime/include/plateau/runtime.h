@@ -102,8 +102,9 @@ typedef struct plr_config {
   int64_t device_bytes; ///< Limit of the device space.
   int64_t host_bytes;   ///< Limit of the host space.
   plr_gemm_kind gemm;
-  int32_t poison;           ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
-  int32_t trace;            ///< 1: record a span for every call on a lane.
+  int32_t poison; ///< 1: fill memory with NaN (bytes 0xFF) when it is handed out and when it is released.
+  int32_t trace;  ///< 1: record a span for every call on a lane.
+  int32_t strict; ///< 1: numbers that no sound step has (a router's logit that is not finite) are PLR_BAD_DATA.
   plr_transport *transport; ///< Null when there is one rank. Outlives the context.
 } plr_config;
 
@@ -126,7 +127,7 @@ void plr_interrupt(plr_context *context);
 
 /// Ranks that are threads of this process. A collective for which not all ranks of its group have come
 /// `timeout_seconds` after the first one fails on all of them, and names who is missing and what each rank does
-/// instead.
+/// instead. Contexts may be made again under their ranks, all before the next collective, unless a rank has failed.
 plr_status plr_transport_create_threads(int32_t ranks, double timeout_seconds, plr_transport **transport, char *message,
                                         size_t size);
 /// After the contexts that use it.
@@ -264,9 +265,10 @@ plr_status plr_adamw(plr_lane *lane, const plr_tag *tag, plr_type type, plr_type
 
 // --- Collectives
 // ----------------------------------------------------------------------------------------------------------------
-// Every rank of the group makes the same calls in the same order; what does not match (kind, count, type, group, place
-// in the order) fails on all of them. Sums are taken in rank order, bf16 and f32 in f32 and rounded once, so all ranks
-// get the same bits, and the same ones in every run. A group of one rank copies.
+// Every rank of the group makes the same calls on a lane in the same order; what does not match (kind, count, type,
+// group, place in the order) fails on all of them, before any result is written. Lanes are apart: ranks meet on lanes
+// of one kind. Sums are taken in rank order, bf16 and f32 in f32 and rounded once, so all ranks get the same bits, and
+// the same ones in every run. A group of one rank copies.
 
 /// result[count] = the sum over the ranks of input[count]; result may be input.
 plr_status plr_all_reduce(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,
@@ -308,6 +310,32 @@ plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_routing *rout
 /// logits_grad [tokens, experts] from the cotangent of the weights [tokens, top_k].
 plr_status plr_route_grad(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
                           const float *cotangent, const float *logits, const int32_t *ids, float *logits_grad);
+
+/// What moe.balance_loss weighs scores with.
+typedef struct plr_balance {
+  int64_t experts, top_k;
+  int64_t sequence, sequences; ///< Tokens of a sequence, and sequences of all ranks; not read when there are counts.
+  plr_score score;             ///< PLR_TOP_K_SOFTMAX as PLR_SOFTMAX; sigmoids are divided by their sum.
+  float coefficient;
+} plr_balance;
+
+/// result[1] = this rank's share as moe.balance_loss defines it. Either `counts` [experts], of all ranks, or `ids`
+/// [tokens, top_k] is null. PLR_BAD_DATA names a count that is negative, or token, slot and id of an id that is no
+/// expert and not −1.
+plr_status plr_balance_loss(plr_lane *lane, const plr_tag *tag, const plr_balance *balance, int64_t tokens,
+                            const float *logits, const int32_t *counts, const int32_t *ids, float *result);
+/// logits_grad [tokens, experts] from the cotangent [1] of the share.
+plr_status plr_balance_loss_grad(plr_lane *lane, const plr_tag *tag, const plr_balance *balance, int64_t tokens,
+                                 const float *cotangent, const float *logits, const int32_t *counts, const int32_t *ids,
+                                 float *logits_grad);
+/// result[1] = coefficient / tokens · Σ (log Σ exp(logits[row, :]))² over `rows`, of the `tokens` of all ranks.
+plr_status plr_z_loss(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t experts, int64_t tokens,
+                      float coefficient, const float *logits, float *result);
+plr_status plr_z_loss_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t experts, int64_t tokens,
+                           float coefficient, const float *cotangent, const float *logits, float *logits_grad);
+/// bias[e] += rate · sign(Σ counts − experts · counts[e]), in place. A factor that is not finite leaves it as it was.
+plr_status plr_update_bias(plr_lane *lane, const plr_tag *tag, int64_t experts, float rate, const int32_t *counts,
+                           const float *factor, float *bias);
 
 /// Where the rows of tokens with these `ids` [tokens, top_k] go; −1 sends none, and PLR_BAD_DATA names token, slot and
 /// id of any other id outside [0, experts). Waits for the lane and for the group: after it the number of rows that this
@@ -364,7 +392,10 @@ typedef struct plr_span {
   plr_lane_kind lane;
   int64_t start_ns, end_ns; ///< Since the context was made.
   int64_t flops;            ///< 0 when the call does not count them. Attention: of the unmasked half.
-  int64_t shape[8];         ///< plr_gemm: transpose_a, transpose_b, accumulate, type, result_type, m, n, k. Others: 0.
+  /// Of a product: transpose_a, transpose_b, accumulate, type, result_type, m, n, k. Others: 0. Of a grouped one m (of
+  /// its gradient k) counts the rows of all experts.
+  int64_t shape[8];
+  int64_t products; ///< Of a product: 1, of a grouped one the experts that have rows. Others: 0.
 } plr_span;
 
 /// Copies up to `capacity` spans from number `first` on; returns how many there are in all. Call after plr_synchronize.

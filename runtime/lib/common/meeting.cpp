@@ -135,7 +135,7 @@ void Meeting::check() {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", transport.timeout.count());
   fail("not all ranks of " + describe() + " have come to their collective " + std::to_string(number) + " within " +
-       seconds + " seconds: " + describeMissing() + "; there are " + describeArrived() +
+       seconds + " seconds: " + describeMissing() + "; there came " + describeArrived() +
        ". All ranks must make the same collectives in the same order; where one is only slow, the transport needs a "
        "longer timeout");
 }

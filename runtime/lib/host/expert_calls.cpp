@@ -50,7 +50,13 @@ extern "C" plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_ro
     call.tensor("ids", ids, {tokens, routing->top_k});
     call.tensor("weights", weights, {tokens, routing->top_k});
     call.tensor("counts", counts, {routing->experts});
+    bool isStrict = call.getContext().config.strict != 0;
     call.enqueue([=, routing = *routing](const Running &) -> Outcome {
+      if (isStrict)
+        for (int64_t i = 0; i < tokens * routing.experts; ++i)
+          if (!std::isfinite(logits[i]))
+            return {PLR_BAD_DATA, "token " + std::to_string(i / routing.experts) + ": the logit of expert " +
+                                      std::to_string(i % routing.experts) + " is " + std::to_string(logits[i])};
       route(routing, tokens, logits, bias, ids, weights, counts);
       return {};
     });

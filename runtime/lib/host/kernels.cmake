@@ -2,7 +2,7 @@
 # instruction set: the files under simd/ are compiled once for each, and the machine chooses when it runs.
 set(PLATEAU_RT_KERNEL_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(PLATEAU_RT_KERNEL_SOURCES)
-foreach(family attention embedding norm optimizer rotary route vocabulary simd/variants)
+foreach(family attention balance embedding norm optimizer rotary route vocabulary simd/variants)
   list(APPEND PLATEAU_RT_KERNEL_SOURCES ${PLATEAU_RT_KERNEL_DIR}/${family}.cpp)
 endforeach()
 # Products and sums are fused only where the code says so, else bits would depend on the compiler.

@@ -50,6 +50,14 @@ void route(const plr_routing &routing, int64_t tokens, const float *logits, cons
            float *weights, int32_t *counts);
 Fault routeGrad(const plr_routing &routing, int64_t tokens, const float *cotangent, const float *logits,
                 const int32_t *ids, float *logitsGrad);
+Fault balanceLoss(const plr_balance &balance, int64_t tokens, const float *logits, const int32_t *counts,
+                  const int32_t *ids, float *result);
+Fault balanceLossGrad(const plr_balance &balance, int64_t tokens, const float *cotangent, const float *logits,
+                      const int32_t *counts, const int32_t *ids, float *logitsGrad);
+void zLoss(int64_t rows, int64_t experts, int64_t tokens, float coefficient, const float *logits, float *result);
+void zLossGrad(int64_t rows, int64_t experts, int64_t tokens, float coefficient, const float *cotangent,
+               const float *logits, float *logitsGrad);
+void updateBias(int64_t experts, float rate, const int32_t *counts, const float *factor, float *bias);
 
 } // namespace plateau::rt::host
 

@@ -15,7 +15,8 @@
 // CHECK: %[[X:.*]]:2 = moe.unpack %[[P]]
 // CHECK: moe.log_softmax %[[X]]#0
 // CHECK: %[[NEW:.*]] = moe.pack %{{.*}}, %{{.*}} into %[[G]]
-// CHECK: %[[NORM:.*]] = moe.grad_norm %[[NEW]]
+// CHECK: %[[SQUARES:.*]] = moe.sum_squares %[[NEW]] layout #[[LAYOUT]]
+// CHECK: %[[NORM:.*]] = moe.grad_norm %[[SQUARES]] : tensor<f64>
 // CHECK: %[[FACTOR:.*]] = moe.clip_factor %[[NORM]] max_norm(5.000000e-01)
 // CHECK: moe.adamw %[[P]], %[[NEW]], %[[M]], %[[V]] scale %[[FACTOR]] learning_rate %[[LR]] step %[[T]] {{.*}} weight_decay(1.000000e-02)
 // CHECK: return %{{.*}}, %[[NORM]], %{{.*}}, %[[NEW]]

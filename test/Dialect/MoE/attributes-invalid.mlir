@@ -160,3 +160,82 @@ func.func @parameter_mean(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w",
 func.func @parameter_deviation(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = -0.1 : f64>}) {
   return
 }
+
+// -----
+
+// expected-error @+1 {{needs top_k (0), groups (1) and kept_groups (1) of at least 1, and no more kept groups than groups}}
+func.func @routing_top_k() attributes {test.routing = #moe.routing<top_k = 0, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{needs top_k (1), groups (0) and kept_groups (1) of at least 1, and no more kept groups than groups}}
+func.func @routing_groups() attributes {test.routing = #moe.routing<top_k = 1, score = softmax, groups = 0, kept_groups = 1, normalize = true, scale = 1.0 : f32>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{needs top_k (1), groups (2) and kept_groups (3) of at least 1, and no more kept groups than groups}}
+func.func @routing_kept() attributes {test.routing = #moe.routing<top_k = 1, score = softmax, groups = 2, kept_groups = 3, normalize = true, scale = 1.0 : f32>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{scale must be a finite f32}}
+func.func @routing_scale_type() attributes {test.routing = #moe.routing<top_k = 1, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f64>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{scale must be a finite f32}}
+func.func @routing_scale_infinite() attributes {test.routing = #moe.routing<top_k = 1, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 0x7F800000 : f32>} {
+  return
+}
+
+// -----
+
+// expected-error @+2 {{expected ::mlir::plateau::moe::Score to be one of: softmax, top_k_softmax, sigmoid}}
+// expected-error @+1 {{failed to parse MoE_RoutingAttr parameter 'score'}}
+func.func @routing_score() attributes {test.routing = #moe.routing<top_k = 1, score = tanh, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{6 experts do not divide over 4 ranks}}
+func.func @plan_divides(%p: !moe.plan<experts = 6, ranks = 4, tokens = 8, top_k = 2>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{experts (0), ranks (1) and top_k (2) must be at least 1, and tokens (8) at least 0}}
+func.func @plan_experts(%p: !moe.plan<experts = 0, ranks = 1, tokens = 8, top_k = 2>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{experts (4), ranks (0) and top_k (2) must be at least 1, and tokens (8) at least 0}}
+func.func @plan_ranks(%p: !moe.plan<experts = 4, ranks = 0, tokens = 8, top_k = 2>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{experts (4), ranks (2) and top_k (2) must be at least 1, and tokens (-1) at least 0}}
+func.func @plan_tokens(%p: !moe.plan<experts = 4, ranks = 2, tokens = -1, top_k = 2>) {
+  return
+}
+
+// -----
+
+// 2^2 · 2^61 · 2 rows.
+// expected-error @+1 {{4 ranks of 2305843009213693952 tokens with 2 slots are more than 2^60 rows}}
+func.func @plan_rows(%p: !moe.plan<experts = 4, ranks = 4, tokens = 2305843009213693952, top_k = 2>) {
+  return
+}

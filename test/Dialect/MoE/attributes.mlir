@@ -57,3 +57,20 @@ func.func @layout_gaps(%p: tensor<24xf32> {moe.layout = #moe.layout<[<<"a", deca
 func.func @layout_scalar(%p: tensor<4xf32> {moe.layout = #moe.layout<[<<"a", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64>, offset = 3, shape = []>]>}) {
   return
 }
+
+// A parameter of which each rank along the last axis of a grid has a part.
+// CHECK-LABEL: func.func @shard
+// CHECK-SAME: tensor<2x4xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.000000e+00 : f64, deviation = 2.000000e-02 : f64, shard = @experts>}
+// CHECK-SAME: moe.layout = #moe.layout<[<<"w", decay = true, mean = 0.000000e+00 : f64, deviation = 2.000000e-02 : f64, shard = @experts>, offset = 0, shape = [2, 4]>]>
+func.func @shard(%w: tensor<2x4xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64, shard = @experts>},
+                 %p: tensor<8xf32> {moe.layout = #moe.layout<[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64, shard = @experts>, offset = 0, shape = [2, 4]>]>}) {
+  return
+}
+
+// The smallest routing, and the smallest plan.
+// CHECK-LABEL: func.func @routing
+// CHECK-SAME: !moe.plan<experts = 1, ranks = 1, tokens = 0, top_k = 1>
+// CHECK-SAME: test.routing = #moe.routing<top_k = 1, score = top_k_softmax, groups = 1, kept_groups = 1, normalize = false, scale = 0.000000e+00 : f32>
+func.func @routing(%p: !moe.plan<experts = 1, ranks = 1, tokens = 0, top_k = 1>) attributes {test.routing = #moe.routing<top_k = 1, score = top_k_softmax, groups = 1, kept_groups = 1, normalize = false, scale = 0.0 : f32>} {
+  return
+}

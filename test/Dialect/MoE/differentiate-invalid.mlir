@@ -42,3 +42,24 @@ func.func @loss(%x: tensor<4xf32> {moe.parameter = #moe.parameter<"x", decay = t
   %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<2x8xf32>, tensor<2xi32>
   return %l : tensor<f32>
 }
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @loss(%x: tensor<f32> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>}) -> tensor<f32> {
+  // expected-error @below {{has no adjoint: only sums have one}}
+  %y = shard.all_reduce %x on @grid grid_axes = [0] reduction = max : tensor<f32> -> tensor<f32>
+  return %y : tensor<f32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @loss(%x: tensor<4x3xf32> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>}, %labels: tensor<2xi32>) -> tensor<f32> {
+  // expected-error @below {{has no adjoint: only sums have one}}
+  %y = shard.reduce_scatter %x on @grid grid_axes = [0] reduction = max scatter_axis = 0 : tensor<4x3xf32> -> tensor<2x3xf32>
+  %p = moe.log_softmax %y : tensor<2x3xf32>
+  %count = moe.count_labels %labels ignore_index(-100) : tensor<2xi32>
+  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<2x3xf32>, tensor<2xi32>
+  return %l : tensor<f32>
+}

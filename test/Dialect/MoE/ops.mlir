@@ -102,8 +102,12 @@ func.func @groups(%p: tensor<24xf32>, %m: tensor<24xf32>, %v: tensor<24xf32>, %l
   %w, %b = moe.unpack %p layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<24xf32> -> tensor<4x4xf32>, tensor<4xf32>
   // CHECK: %[[G:[^ ,:]*]] = moe.pack %[[T]]#0, %[[T]]#1 into %[[P]] layout <{{.*}}> : tensor<4x4xf32>, tensor<4xf32> into tensor<24xf32>
   %g = moe.pack %w, %b into %p layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"b", decay = false, mean = 1.0 : f64, deviation = 0.0 : f64>, offset = 16, shape = [4]>]> : tensor<4x4xf32>, tensor<4xf32> into tensor<24xf32>
-  // CHECK: %[[N:[^ ,:]*]] = moe.grad_norm %[[G]] layout <{{.*}}> : tensor<24xf32>
-  %norm = moe.grad_norm %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<24xf32>
+  // CHECK: %[[S:[^ ,:]*]] = moe.sum_squares %[[G]] layout <[<<"w", decay = true, mean = 0.000000e+00 : f64, deviation = 2.000000e-02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<24xf32>
+  // CHECK: moe.grad_norm %[[S]], %[[S]] : tensor<f64>, tensor<f64>
+  // CHECK: %[[N:[^ ,:]*]] = moe.grad_norm %[[S]] : tensor<f64>
+  %squares = moe.sum_squares %g layout <[<<"w", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>]> : tensor<24xf32>
+  %both = moe.grad_norm %squares, %squares : tensor<f64>, tensor<f64>
+  %norm = moe.grad_norm %squares : tensor<f64>
   // CHECK: %[[F:[^ ,:]*]] = moe.clip_factor %[[N]] max_norm(1.000000e+00)
   %factor = moe.clip_factor %norm max_norm(1.0)
   // CHECK: moe.clip_factor %[[N]] max_norm(0x7F800000)

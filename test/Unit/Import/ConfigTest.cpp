@@ -101,23 +101,103 @@ TEST(Config, TakesTheDefaultsOfTransformers) {
             "f: error: field 'head_dim' is missing: it must be given for model_type \"qwen3\"");
 }
 
-TEST(Config, NamesTheFirstLayerWithExperts) {
-  auto layer = [](const FieldMap &changes) {
+TEST(Config, TellsWhichLayersHaveExperts) {
+  // Layers of 3 with experts, as a string of their numbers.
+  auto layers = [](const FieldMap &changes) {
+    FieldMap fields = mixture();
+    for (const auto &[name, value] : changes)
+      fields[name] = value;
+    ModelConfig config = llvm::cantFail(read(fields));
+    std::string sparse;
+    for (int64_t layer = 0; layer < config.layers; ++layer)
+      if (config.isSparse(layer))
+        sparse += std::to_string(layer);
+    EXPECT_EQ(config.sparse.empty(), sparse.empty());
+    return sparse;
+  };
+  EXPECT_EQ(layers({}), "");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}}), "012");
+  EXPECT_EQ(layers({{"mlp_only_layers", ""}}), "012");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[0, 2]"}}), "1");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"decoder_sparse_step", "2"}}), "1");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"decoder_sparse_step", "3"}}), "2");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[2]"}, {"decoder_sparse_step", "3"}}), "");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"decoder_sparse_step", "4"}}), "");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"first_k_dense_replace", "2"}}), "2");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"first_k_dense_replace", "9"}}), "");
+  EXPECT_EQ(layers({{"mlp_only_layers", "[]"}, {"num_experts", "0"}}), "");
+}
+
+TEST(Config, ReadsTheFieldsOfExperts) {
+  FieldMap fields = mixture();
+  fields["mlp_only_layers"] = "[]";
+  fields["num_experts_per_tok"] = "3";
+  fields["moe_intermediate_size"] = "20";
+  fields["norm_topk_prob"] = "true";
+  fields["scoring_func"] = "\"sigmoid\"";
+  fields["n_group"] = "4";
+  fields["topk_group"] = "2";
+  fields["routed_scaling_factor"] = "2.5";
+  fields["topk_method"] = "\"group_limited_greedy\"";
+  fields["n_shared_experts"] = "2";
+  fields["router_aux_loss_coef"] = "0.001";
+  std::string warnings;
+  ExpertConfig experts = llvm::cantFail(read(fields, &warnings)).experts;
+  EXPECT_EQ(experts.experts, 8);
+  EXPECT_EQ(experts.topK, 3);
+  EXPECT_EQ(experts.intermediateSize, 20);
+  EXPECT_TRUE(experts.normalize);
+  EXPECT_EQ(experts.scoring, Scoring::Sigmoid);
+  EXPECT_EQ(experts.groups, 4);
+  EXPECT_EQ(experts.keptGroups, 2);
+  EXPECT_EQ(experts.scale, 2.5);
+  EXPECT_EQ(experts.sharedIntermediateSize, 40);
+  EXPECT_FALSE(experts.sharedGate);
+  EXPECT_EQ(warnings, "");
+
+  fields["n_shared_experts"] = "";
+  fields["shared_expert_intermediate_size"] = "24";
+  fields["scoring_func"] = "\"top_k_softmax\"";
+  experts = llvm::cantFail(read(fields)).experts;
+  EXPECT_EQ(experts.scoring, Scoring::TopKSoftmax);
+  EXPECT_EQ(experts.sharedIntermediateSize, 24);
+  EXPECT_TRUE(experts.sharedGate);
+}
+
+TEST(Config, TakesTheDefaultsOfTransformersForExperts) {
+  FieldMap fields = mixture();
+  fields["mlp_only_layers"] = fields["num_experts"] = fields["decoder_sparse_step"] = "";
+  ModelConfig config = llvm::cantFail(read(fields));
+  EXPECT_TRUE(config.isSparse(0));
+  EXPECT_EQ(config.experts.experts, 128);
+  EXPECT_EQ(config.experts.topK, 8);
+  EXPECT_EQ(config.experts.intermediateSize, 768);
+  EXPECT_FALSE(config.experts.normalize);
+  EXPECT_EQ(config.experts.scoring, Scoring::Softmax);
+  EXPECT_EQ(config.experts.groups, 1);
+  EXPECT_EQ(config.experts.keptGroups, 1);
+  EXPECT_EQ(config.experts.scale, 1);
+  EXPECT_EQ(config.experts.sharedIntermediateSize, 0);
+}
+
+TEST(Config, RefusesFieldsOfExpertsThatDoNotFitEachOther) {
+  auto experts = [](const FieldMap &changes) {
     std::string message = refuse(mixture(), changes);
-    return message.substr(0, message.find(':', message.find("dense layers only")));
+    return message.substr(message.find("field"));
   };
-  auto first = [](int layer) {
-    return "f: error: layer " + std::to_string(layer) + " has 8 experts, and this version imports dense layers only";
-  };
-  EXPECT_EQ(layer({{"mlp_only_layers", "[]"}}), first(0));
-  EXPECT_EQ(layer({{"mlp_only_layers", ""}}), first(0));
-  EXPECT_EQ(layer({{"mlp_only_layers", "[0, 2]"}}), first(1));
-  EXPECT_EQ(layer({{"mlp_only_layers", "[]"}, {"decoder_sparse_step", "2"}}), first(1));
-  EXPECT_EQ(layer({{"mlp_only_layers", "[2]"}, {"decoder_sparse_step", "3"}}), "accepted");
-  EXPECT_EQ(layer({{"mlp_only_layers", "[]"}, {"decoder_sparse_step", "4"}}), "accepted");
-  EXPECT_EQ(layer({{"mlp_only_layers", "[]"}, {"num_experts", "0"}}), "accepted");
-  // 128 experts are what a file that does not say so means.
-  EXPECT_NE(layer({{"mlp_only_layers", "[]"}, {"num_experts", ""}}).find("layer 0 has 128 experts"), std::string::npos);
+  // Two groups of two experts are not three.
+  EXPECT_EQ(
+      experts({{"n_group", "4"}, {"topk_group", "1"}, {"num_experts_per_tok", "3"}}),
+      "field 'topk_group' is 1: it must be large enough that the groups kept have num_experts_per_tok = 3 experts");
+  EXPECT_EQ(refuse(mixture(), {{"n_group", "4"}, {"topk_group", "2"}, {"num_experts_per_tok", "4"}}), "accepted");
+  EXPECT_EQ(experts({{"n_group", "2"}, {"topk_group", "3"}}), "field 'topk_group' is 3: it must be an integer in 1..2");
+  EXPECT_EQ(
+      experts({{"n_shared_experts", "1"}, {"shared_expert_intermediate_size", "4"}}),
+      "field 'n_shared_experts' is 1: it must be 0 beside shared_expert_intermediate_size: a layer has one shared "
+      "expert");
+  // 2^16 · 2^15 is 2^31.
+  EXPECT_EQ(experts({{"n_shared_experts", "65536"}, {"moe_intermediate_size", "32768"}}),
+            "field 'n_shared_experts' is 65536: it must be small enough that the shared experts' width fits 31 bits");
 }
 
 TEST(Config, WarnsOfUnknownFields) {
@@ -186,4 +266,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"num_experts", "-1", "is -1: it must be an integer in 0..2147483647"},
         BadField{"decoder_sparse_step", "0", "is 0: it must be an integer in 1..2147483647"},
         BadField{"mlp_only_layers", "3", "is 3: it must be an array of layer numbers in 0..2"},
-        BadField{"mlp_only_layers", "[0, 1, 2, 3]", "has 3: it must be an array of layer numbers in 0..2"}));
+        BadField{"mlp_only_layers", "[0, 1, 2, 3]", "has 3: it must be an array of layer numbers in 0..2"},
+        BadField{"first_k_dense_replace", "-1", "is -1: it must be an integer in 0..2147483647"},
+        BadField{"num_experts_per_tok", "0", "is 0: it must be an integer in 1..8"},
+        BadField{"num_experts_per_tok", "9", "is 9: it must be an integer in 1..8"},
+        BadField{"moe_intermediate_size", "0", "is 0: it must be an integer in 1..2147483647"},
+        BadField{"norm_topk_prob", "1", "is 1: it must be true or false"},
+        BadField{"scoring_func", "\"tanh\"", "is \"tanh\": it must be \"softmax\", \"top_k_softmax\" or \"sigmoid\""},
+        BadField{"n_group", "3", "is 3: it must be a divisor of num_experts, which is 8"},
+        BadField{"n_group", "9", "is 9: it must be an integer in 1..8"},
+        BadField{"topk_group", "2", "is 2: it must be an integer in 1..1"},
+        BadField{"routed_scaling_factor", "0", "is 0: it must be a number > 0 that fits f32"},
+        BadField{"routed_scaling_factor", "1e-46", "is 1e-46: it must be a number > 0 that fits f32"},
+        BadField{"routed_scaling_factor", "1e39", "is 1e39: it must be a number > 0 that fits f32"},
+        BadField{
+            "topk_method", "\"noaux_tc\"",
+            "is \"noaux_tc\": it must be \"greedy\" or \"group_limited_greedy\": correction biases are not imported"},
+        BadField{"shared_expert_intermediate_size", "-1", "is -1: it must be an integer in 0..2147483647"},
+        BadField{"output_router_logits", "true",
+                 "is true: it must be false: the loss that evens out experts is not imported"}));

@@ -45,6 +45,27 @@ TEST(ParameterInitTest, NoDeviationGivesTheMean) {
   EXPECT_EQ(values, std::vector<float>(5, 1.0f));
 }
 
+// The parts of a tensor are drawn as the whole is, wherever they begin.
+TEST(ParameterInitTest, PartsAreThoseOfTheWhole) {
+  NumberStream stream(7, "lm_head.weight");
+  std::vector<float> whole(11);
+  stream.fillNormal(1.5, 0.02, whole);
+  EXPECT_EQ(whole[5], static_cast<float>(1.5 + 0.02 * stream.getNormal(5)));
+  for (size_t first = 0; first <= whole.size(); ++first)
+    for (size_t count = 0; first + count <= whole.size(); ++count) {
+      std::vector<float> part(count);
+      stream.fillNormal(1.5, 0.02, part, first);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first)) << first << " " << count;
+    }
+  std::vector<float> means(2);
+  stream.fillNormal(1, 0, means, 3);
+  EXPECT_EQ(means, std::vector<float>(2, 1.0f));
+  // Element 1000001 is the second of its pair, known from the test above.
+  std::vector<float> far(2);
+  NumberStream(0, "model.embed_tokens.weight").fillNormal(0, 1, far, 1000001);
+  EXPECT_NEAR(far[0], -0.4138281000180729, 1e-7);
+}
+
 TEST(ParameterInitTest, MomentsOfTheNormalDistribution) {
   constexpr int64_t count = 1 << 20;
   std::vector<float> values(count);

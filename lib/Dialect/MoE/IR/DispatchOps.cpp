@@ -16,6 +16,9 @@ static LogicalResult verifyRows(Operation *op, StringRef code, Value tokens, Val
   if (!tokens)
     return success();
   auto tokenType = cast<RankedTensorType>(tokens.getType()), rowType = cast<RankedTensorType>(rows.getType());
+  if (!rowType.isDynamicDim(0))
+    return op->emitOpError() << code << "1: the rows received are known when the step runs: " << rowType
+                             << " must be [?, columns]";
   if (tokenType.getDimSize(0) != plan.getTokens() || rowType.getDimSize(1) != tokenType.getDimSize(1) ||
       rowType.getElementType() != tokenType.getElementType())
     return op->emitOpError() << code << "1: " << tokenType << " and " << rowType
@@ -29,6 +32,8 @@ static LogicalResult verifyValues(Operation *op, StringRef code, Value slots, Va
     return op->emitOpError() << code << "3: values must have both an operand and a result, or neither";
   if (!slots)
     return success();
+  if (auto type = cast<RankedTensorType>(values.getType()); !type.isDynamicDim(0))
+    return op->emitOpError() << code << "2: the rows received are known when the step runs: " << type << " must be [?]";
   auto type = cast<RankedTensorType>(slots.getType());
   if (type.getDimSize(0) != plan.getTokens() || type.getDimSize(1) != plan.getTopK())
     return op->emitOpError() << code << "2: " << type << " must have the plan's " << plan.getTokens() << " tokens and "

@@ -21,10 +21,11 @@ LogicalResult GroupedMatmulOp::verify() {
   if (rows.getDimSize(1) != in || result.getDimSize(1) != out) // GM2
     return emitOpError() << "GM2: weights " << weights << " take " << in << " columns to " << out << ", but rows are "
                          << rows << " and the result is " << result;
-  if (rows.getElementType() != weights.getElementType() || rows.getElementType() != result.getElementType() ||
-      rows.getDimSize(0) != result.getDimSize(0)) // GM3
-    return emitOpError()
-           << "GM3: rows, weights and result must have one element type, rows and result one number of rows";
+  if (rows.getElementType() != weights.getElementType() || rows.getElementType() != result.getElementType()) // GM3
+    return emitOpError() << "GM3: rows, weights and result must have one element type";
+  if (!rows.isDynamicDim(0) || !result.isDynamicDim(0)) // GM4
+    return emitOpError() << "GM4: the rows of a plan are known when the step runs: " << rows << " and " << result
+                         << " must be [?, columns]";
   return success();
 }
 
@@ -50,12 +51,14 @@ LogicalResult GroupedMatmulGradOp::verify() {
     return emitOpError() << "GMG1: the result is " << result << ", and it must be ["
                          << getPlan().getType().getLocalExperts() << ", " << a.getDimSize(1) << ", " << b.getDimSize(1)
                          << "]";
-  if (a.getElementType() != b.getElementType() || a.getDimSize(0) != b.getDimSize(0) ||
+  if (a.getElementType() != b.getElementType() ||
       (!result.getElementType().isF32() && result.getElementType() != a.getElementType())) // GMG2
-    return emitOpError()
-           << "GMG2: a and b must have one element type and number of rows, and the result that type or f32";
+    return emitOpError() << "GMG2: a and b must have one element type, and the result that type or f32";
   if (getInit() && getInit().getType() != result) // GMG3
     return emitOpError() << "GMG3: init is " << getInit().getType() << " and the result " << result;
+  if (!a.isDynamicDim(0) || !b.isDynamicDim(0)) // GMG4
+    return emitOpError() << "GMG4: the rows of a plan are known when the step runs: " << a << " and " << b
+                         << " must be [?, columns]";
   return success();
 }
 

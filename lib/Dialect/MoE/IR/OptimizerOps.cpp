@@ -25,7 +25,7 @@ static LogicalResult verifyTensors(Operation *op, StringRef code, LayoutAttr lay
   return success();
 }
 
-/// A group holds its layout's extent: U2, PK2, GN1 and AW4.
+/// A group holds its layout's extent: U2, PK2, SS1 and AW4.
 static LogicalResult verifyExtent(Operation *op, StringRef code, LayoutAttr layout, RankedTensorType group) {
   if (group.getNumElements() < layout.getExtent())
     return op->emitOpError() << code << ": the group has " << group.getNumElements()
@@ -50,8 +50,8 @@ LogicalResult PackOp::verify() {
 Component PackOp::getDefaultComponent() { return Component::Gradients; }
 
 LogicalResult SumSquaresOp::verify() {
-  return verifyExtent(*this, "SS1", getLayout(), getGradients().getType());
-} // SS1
+  return verifyExtent(*this, "SS1", getLayout(), getGradients().getType()); // SS1
+}
 
 Component SumSquaresOp::getDefaultComponent() { return Component::Optimizer; }
 

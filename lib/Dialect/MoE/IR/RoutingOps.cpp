@@ -39,13 +39,13 @@ LogicalResult RouteOp::verify() {
   if (getIds().getType().getShape() != ArrayRef<int64_t>(slots) ||
       getWeights().getType().getShape() != ArrayRef<int64_t>(slots) ||
       getCounts().getType().getShape() != ArrayRef<int64_t>(all) ||
-      (getBias() && getBias().getType().getShape() != ArrayRef<int64_t>(all))) // RT1
-    return emitOpError() << "RT1: for " << tokens << " tokens, " << experts << " experts and top_k = " << topK
+      (getBias() && getBias().getType().getShape() != ArrayRef<int64_t>(all))) // RE1
+    return emitOpError() << "RE1: for " << tokens << " tokens, " << experts << " experts and top_k = " << topK
                          << ", ids and weights must be [" << tokens << ", " << topK << "], counts and bias [" << experts
                          << "]";
   int64_t groups = getRouting().getGroups();
-  if (experts % groups || experts / groups * getRouting().getKeptGroups() < topK) // RT2
-    return emitOpError() << "RT2: " << experts << " experts must divide into " << groups << " groups, and the "
+  if (experts % groups || experts / groups * getRouting().getKeptGroups() < topK) // RE2
+    return emitOpError() << "RE2: " << experts << " experts must divide into " << groups << " groups, and the "
                          << getRouting().getKeptGroups() << " kept hold at least top_k = " << topK << " of them";
   return success();
 }
@@ -66,8 +66,8 @@ LogicalResult RouteGradOp::verify() {
   SmallVector<int64_t> slots = {getLogits().getType().getDimSize(0), getRouting().getTopK()};
   if (getCotangent().getType().getShape() != ArrayRef<int64_t>(slots) ||
       getIds().getType().getShape() != ArrayRef<int64_t>(slots) ||
-      getResult().getType() != getLogits().getType()) // RTG1
-    return emitOpError() << "RTG1: cotangent and ids must be [" << slots[0] << ", " << slots[1] << "], and the result "
+      getResult().getType() != getLogits().getType()) // REG1
+    return emitOpError() << "REG1: cotangent and ids must be [" << slots[0] << ", " << slots[1] << "], and the result "
                          << getLogits().getType() << " like the logits";
   return success();
 }

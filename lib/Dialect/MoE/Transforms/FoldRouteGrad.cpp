@@ -35,6 +35,7 @@ struct FoldRouteGradPattern : OpRewritePattern<RowDotOp> {
       rewriter.setInsertionPoint(backward->isBeforeInBlock(op) ? backward : op.getOperation());
       Value g = GroupedMatmulOp::create(rewriter, backward.getLoc(), backward.getType(), d, backward.getWeights(),
                                         backward.getPlan(), backward.getTranspose());
+      rewriter.setInsertionPoint(op); // Only there are the rows of `forward` surely computed.
       rewriter.replaceOpWithNewOp<RowDotOp>(op, op.getType(), g, forward.getRows());
       rewriter.setInsertionPoint(backward);
       rewriter.replaceOpWithNewOp<ScaleRowsOp>(backward, g, scaled.getFactors());

@@ -19,7 +19,7 @@ def MoE_DispatchOp : MoE_Op<"dispatch", [
     slot in `values` (the weight travels with its row). One pair or both are there.
 
     **Constraints**
-    - D1: `input` is [tokens, columns] of the plan, `rows` [any, columns] of its type.
+    - D1: `input` is [tokens, columns] of the plan, `rows` [any, columns] of its type, any being `?`.
     - D2: `values` is [tokens, top_k] of the plan, `row_values` [any].
     - D3: a pair has both or none, and one is there.
     - D4: the last axis of `grid` has the plan's number of ranks.
@@ -53,7 +53,7 @@ def MoE_CombineOp : MoE_Op<"combine", [
     has the value 0. One pair or both are there.
 
     **Constraints**
-    - CB1: `rows` is [any, columns], `result` [tokens, columns] of its type.
+    - CB1: `rows` is [any, columns], any being `?`, `result` [tokens, columns] of its type.
     - CB2: `row_values` is [any], `values` [tokens, top_k] of the plan.
     - CB3: a pair has both or none, and one is there.
     - CB4: the last axis of `grid` has the plan's number of ranks.

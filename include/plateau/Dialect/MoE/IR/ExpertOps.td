@@ -20,6 +20,7 @@ def MoE_GroupedMatmulOp : MoE_Op<"grouped_matmul", [Pure, MoE_Differentiable, Mo
     - GM1: there is one weight matrix for each expert of a rank.
     - GM2: `rows` has as many columns as the weights have inputs, `result` as many as they have outputs.
     - GM3: `rows`, `weights` and `result` have one element type.
+    - GM4: `rows` and `result` are [any, columns]: their rows are those of the plan.
 
     **Adjoint**: `moe.grouped_matmul` and `moe.grouped_matmul_grad`. **Residuals**: `rows`, `weights`, `plan`.
     **Footprint**: no workspace of its own; scratch of the library while it runs.
@@ -48,6 +49,7 @@ def MoE_GroupedMatmulGradOp : MoE_Op<"grouped_matmul_grad", [Pure, MoE_Footprint
     - GMG1: `result` is [experts of a rank, columns of a, columns of b].
     - GMG2: `a` and `b` have one element type; `result` has it or f32.
     - GMG3: `init` has the type of the result.
+    - GMG4: `a` and `b` are [any, columns]: their rows are those of the plan.
 
     **Adjoint**: none (first derivatives only).
     **Footprint**: no workspace of its own; scratch of the library while it runs. The result takes the buffer of `init`.

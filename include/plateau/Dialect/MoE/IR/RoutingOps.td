@@ -27,8 +27,8 @@ def MoE_RouteOp : MoE_Op<"route", [Pure, MoE_Differentiable, MoE_Footprint, MoE_
     `counts[e]` is the number of slots that chose e. In a checkpoint region the results are kept, so routing is never decided twice.
 
     **Constraints**
-    - RT1: `ids` and `weights` are [tokens, top_k], `counts` and `bias` as long as a row of logits.
-    - RT2: the experts divide into `groups`, and those kept hold at least `top_k` experts.
+    - RE1: `ids` and `weights` are [tokens, top_k], `counts` and `bias` as long as a row of logits.
+    - RE2: the experts divide into `groups`, and those kept hold at least `top_k` experts.
 
     **Adjoint**: `moe.route_grad`, of `weights` by `logits`. **Residuals**: `logits`, `ids`.
     **Footprint**: no workspace.
@@ -54,7 +54,7 @@ def MoE_RouteGradOp : MoE_Op<"route_grad", [Pure, MoE_Footprint]> {
     counts as no choice.
 
     **Constraints**
-    - RTG1: `cotangent` and `ids` are [tokens, top_k]; the result has the type of `logits`.
+    - REG1: `cotangent` and `ids` are [tokens, top_k]; the result has the type of `logits`.
 
     **Adjoint**: none (first derivatives only).
     **Footprint**: no workspace.
