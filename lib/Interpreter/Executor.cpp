@@ -190,3 +190,10 @@ uint64_t InterpreterExecutor::getArgumentDigest(int rank, unsigned index) const 
 uint64_t InterpreterExecutor::getResultDigest(int rank, unsigned index) const {
   return getDigest(getResult(rank, index));
 }
+
+uint64_t InterpreterExecutor::getResultDigest(ArrayRef<ResultPart> parts) const {
+  Hash hash("digest of parts");
+  for (const ResultPart &part : parts)
+    getResult(part.rank, part.index).visit([&](auto elements) { hash.add(elements.slice(part.first, part.count)); });
+  return hash.getDigest();
+}

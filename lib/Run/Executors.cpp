@@ -28,6 +28,9 @@ static llvm::Expected<Executor> createInterpreted(func::FuncOp function, const R
         return interpreter->getArgumentDigest(rank, *argument);
       return interpreter->getResultDigest(rank, index);
     };
+    executor.getPartsDigest = [interpreter](llvm::ArrayRef<ResultPart> parts) {
+      return interpreter->getResultDigest(parts);
+    };
     return executor;
   }
   executor.getValues = [interpreter, function](int rank, unsigned index) {

@@ -91,12 +91,17 @@ llvm::Error run::writeGemmShapes(llvm::StringRef path, const RankSpans &spans) {
   std::map<std::array<int64_t, 8>, Use> uses;
   for (const auto &list : spans)
     for (const plr_span &span : list) {
-      if (!isCall(span, "plr_gemm"))
+      if (span.products == 0)
         continue;
       std::array<int64_t, 8> shape;
       std::copy_n(span.shape, shape.size(), shape.begin());
+      // A grouped product stands as one for each expert, of their mean number of rows to the next 256.
+      if (!isCall(span, "plr_gemm")) {
+        int64_t &rows = shape[isCall(span, "plr_grouped_gemm_grad") ? 7 : 5];
+        rows = std::max<int64_t>((rows / span.products + 128) / 256 * 256, 64);
+      }
       Use &use = uses[shape];
-      ++use.count;
+      use.count += span.products;
       use.nanoseconds += span.end_ns - span.start_ns;
     }
   std::vector<std::pair<std::array<int64_t, 8>, Use>> order(uses.begin(), uses.end());
@@ -129,6 +134,11 @@ void run::printProfile(llvm::raw_ostream &os, const RankSpans &spans, double sec
       sum.flops += span.flops;
       ++sum.count;
     }
+  llvm::MapVector<Component, double> components;
+  for (const auto &list : spans)
+    for (const plr_span &span : list)
+      if (span.tag)
+        components[static_cast<Component>(span.tag->component)] += (span.end_ns - span.start_ns) * 1e-9;
   auto order = calls.takeVector();
   llvm::sort(order, [](const auto &a, const auto &b) {
     return std::pair(-a.second.seconds, a.first) < std::pair(-b.second.seconds, b.first);
@@ -141,12 +151,20 @@ void run::printProfile(llvm::raw_ostream &os, const RankSpans &spans, double sec
     if (sum.flops > 0)
       os << llvm::formatv(" {0,9:f1}", sum.getRate());
     os << "\n";
-    for (auto [prefix, total] : {std::pair("plr_gemm", &gemm), std::pair("plr_attention", &attention)})
+    for (auto [prefix, total] :
+         {std::pair("plr_gemm", &gemm), {"plr_grouped_gemm", &gemm}, {"plr_attention", &attention}})
       if (name.starts_with(prefix)) {
         total->seconds += sum.seconds;
         total->flops += sum.flops;
       }
   }
+  auto shares = components.takeVector();
+  llvm::sort(shares, [](const auto &a, const auto &b) {
+    return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+  });
+  os << "time of calls by component: share of the steps, seconds\n";
+  for (const auto &[component, spent] : shares)
+    os << llvm::formatv("  {0,-24} {1,6:f1} % {2,10:f3}\n", stringifyComponent(component), 100 * spent / all, spent);
   os << llvm::formatv("profile: GEMM share {0:f1} %, GEMM {1:f1} GFLOP/s, attention {2:f1} GFLOP/s",
                       100 * gemm.seconds / all, gemm.getRate(), attention.getRate());
   if (gemm.getRate() > 0)

@@ -70,9 +70,10 @@ std::string run::toJSONNumber(double value) { return toShortest(value); }
 void StepReporter::report(const StepReport &report) {
   ++done;
   if (style == Style::JSON) {
-    os << llvm::formatv("{{\"step\": {0}, \"loss\": {1}, \"tokens_per_second\": {2}, \"peak_bytes\": {3}{4}}\n",
+    os << llvm::formatv("{{\"step\": {0}, \"loss\": {1}, \"tokens_per_second\": {2}, \"peak_bytes\": {3}, "
+                        "\"live_bytes\": {4}{5}}\n",
                         report.step, toJSONNumber(report.loss), toJSONNumber(report.tokensPerSecond), report.peakBytes,
-                        report.skipped ? ", \"skipped\": true" : "");
+                        report.liveBytes, report.skipped ? ", \"skipped\": true" : "");
     os.flush();
     return;
   }

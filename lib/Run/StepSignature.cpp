@@ -25,6 +25,11 @@ SmallVector<const StateGroup *> StepSignature::getGroups() const {
   return groups;
 }
 
+int64_t StepSignature::getParts(moe::MemberAttr member) const {
+  auto it = parts.find(member.getParameter().getName());
+  return it == parts.end() ? 1 : it->second;
+}
+
 FailureOr<func::FuncOp> run::findStep(ModuleOp module) {
   func::FuncOp step;
   for (auto function : module.getOps<func::FuncOp>()) {

@@ -4,10 +4,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Run/Training.h"
+#include "plateau/Run/Digests.h"
 #include "plateau/Run/Error.h"
 #include "plateau/Run/Files.h"
 #include "plateau/Run/Interrupt.h"
-#include "plateau/Run/TrainingState.h"
 #include <chrono>
 #include <cmath>
 
@@ -29,17 +29,10 @@ private:
   llvm::Error checkFiles();
   llvm::Error setState(uint64_t seed);
   llvm::Error runStep();
-  llvm::Error writeInputs();
   llvm::Error keepState();
   llvm::Expected<float> readScalar(unsigned result);
-  void reportDigests();
+  llvm::Error reportDigests();
   llvm::Error save();
-
-  template <typename Number>
-  llvm::Error write(int rank, unsigned argument, llvm::ArrayRef<Number> numbers) {
-    return step.writeArgument(rank, argument,
-                              {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});
-  }
 
   Executor &executor;
   StepExecutor &step;
@@ -82,19 +75,25 @@ llvm::Error Trainer::setState(uint64_t seed) {
   return data.checkIds(counters.batch, options.steps, signature.vocabulary);
 }
 
-llvm::Error Trainer::writeInputs() {
-  float learningRate = options.learningRate;
+template <typename Number>
+static llvm::Error write(StepExecutor &step, int rank, unsigned argument, llvm::ArrayRef<Number> numbers) {
+  return step.writeArgument(rank, argument,
+                            {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});
+}
+
+llvm::Error run::writeInputs(StepExecutor &step, const StepSignature &signature, const TokenData &data,
+                             const TrainingCounters &counters, float learningRate) {
   int32_t update = counters.update;
   for (int rank = 0; rank < step.getRanks(); ++rank) {
     RankBatch batch = data.getBatch(counters.batch, rank);
     for (auto [argument, column] :
          {std::pair(signature.tokens, &batch.tokens), std::pair(signature.labels, &batch.labels),
           std::pair(signature.positions, &batch.positions), std::pair(signature.starts, &batch.starts)})
-      if (auto error = write<int32_t>(rank, argument, *column))
+      if (auto error = write<int32_t>(step, rank, argument, *column))
         return error;
-    if (auto error = write<float>(rank, signature.learningRate, learningRate))
+    if (auto error = write<float>(step, rank, signature.learningRate, learningRate))
       return error;
-    if (auto error = write<int32_t>(rank, signature.step, update))
+    if (auto error = write<int32_t>(step, rank, signature.step, update))
       return error;
   }
   return llvm::Error::success();
@@ -123,25 +122,21 @@ llvm::Expected<float> Trainer::readScalar(unsigned result) {
   return value;
 }
 
-void Trainer::reportDigests() {
-  func::FuncOp function = signature.function;
-  for (int rank = 0; rank < step.getRanks(); ++rank) {
-    std::string text = llvm::formatv("step {0}", counters.batch + 1).str();
-    if (step.getRanks() > 1)
-      text += llvm::formatv(" rank {0}", rank).str();
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      auto role = function.getResultAttrOfType<moe::RoleAttr>(i, "moe.role");
-      std::string name = role ? moe::stringifyRole(role.getValue()).str() : "result " + std::to_string(i);
-      text += llvm::formatv(" {0} {1:x-16}", name, executor.getDigest(rank, i)).str();
-    }
-    reporter.line(text);
-  }
+llvm::Error Trainer::reportDigests() {
+  auto digests = getDigests(executor, signature);
+  if (!digests)
+    return digests.takeError();
+  std::string text = llvm::formatv("step {0}", counters.batch + 1).str();
+  for (const ResultDigest &digest : *digests)
+    text += llvm::formatv(" {0} {1:x-16}", digest.name, digest.hash).str();
+  reporter.line(text);
+  return llvm::Error::success();
 }
 
 llvm::Error Trainer::runStep() {
   step.resetPeak();
   auto begin = std::chrono::steady_clock::now();
-  if (auto error = writeInputs())
+  if (auto error = writeInputs(step, signature, data, counters, options.learningRate))
     return error;
   if (auto error = step.run())
     return error;
@@ -162,13 +157,14 @@ llvm::Error Trainer::runStep() {
     for (plr_space space : {PLR_DEVICE, PLR_HOST}) {
       plr_space_report memory = step.getMemoryReport(rank, space);
       summary.peaks.add(space, rank, memory);
+      report.liveBytes += memory.live_bytes;
       if (space == PLR_DEVICE)
         report.peakBytes = std::max(report.peakBytes, memory.peak_bytes);
     }
-  if (executor.getDigest)
-    reportDigests();
-  else
+  if (!executor.getPartsDigest)
     reporter.report(report);
+  else if (auto error = reportDigests())
+    return error;
 
   if (auto error = reporter.flush())
     return error;

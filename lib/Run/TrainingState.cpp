@@ -33,13 +33,6 @@ static std::string getTensorName(const StateGroup &group, MemberAttr member) {
 static llvm::StringRef getDtype(const StateGroup &group) { return group.elementType.isBF16() ? "BF16" : "F32"; }
 static int64_t getElementBytes(const StateGroup &group) { return group.elementType.isBF16() ? 2 : 4; }
 
-/// The parts in which ranks hold a tensor; 1 when every rank has all of it. Rank r has part r mod parts: the grid that
-/// divides it has them along its last axis.
-static int64_t getParts(const StepSignature &signature, MemberAttr member) {
-  auto it = signature.parts.find(member.getParameter().getName());
-  return it == signature.parts.end() ? 1 : it->second;
-}
-
 /// The most parts of any tensor: the ranks before that number hold everything.
 static int64_t getHolders(const StepSignature &signature) {
   int64_t holders = 1;
@@ -51,7 +44,7 @@ static int64_t getHolders(const StepSignature &signature) {
 /// Shape of the whole tensor, as files have it.
 static llvm::SmallVector<int64_t> getWholeShape(const StepSignature &signature, MemberAttr member) {
   llvm::SmallVector<int64_t> shape(member.getShape());
-  if (int64_t parts = getParts(signature, member); parts > 1)
+  if (int64_t parts = signature.getParts(member); parts > 1)
     shape[0] *= parts;
   return shape;
 }
@@ -96,7 +89,7 @@ llvm::Error run::drawState(StepExecutor &executor, const StepSignature &signatur
     for (MemberAttr member : signature.parameters.layout.getMembers()) {
       if (cancelled())
         return makeError("interrupted before the first step");
-      int64_t parts = getParts(signature, member);
+      int64_t parts = signature.getParts(member);
       if (rank > 0 && parts == 1)
         continue; // As rank 0 has it.
       moe::ParameterAttr parameter = member.getParameter();
@@ -142,7 +135,7 @@ static llvm::Expected<std::vector<char>> readGroup(const SafetensorsReader &file
     if (!entry)
       return entry.takeError();
     int64_t size = member.getElements() * elementBytes;
-    llvm::copy(file.getData(**entry).slice(rank % getParts(signature, member) * size, size),
+    llvm::copy(file.getData(**entry).slice(rank % signature.getParts(member) * size, size),
                bytes.begin() + member.getOffset() * elementBytes);
   }
   return bytes;
@@ -210,7 +203,7 @@ static llvm::Error checkValues(llvm::StringRef path, const StepSignature &signat
             "{0}: tensor '{1}' has {2} as element {3}; a run starts from finite numbers, and second moments "
             "that are not negative",
             path, getTensorName(group, member), toText(value),
-            rank % getParts(signature, member) * member.getElements() + element);
+            rank % signature.getParts(member) * member.getElements() + element);
     }
   return llvm::Error::success();
 }
@@ -322,7 +315,7 @@ static llvm::Error appendParts(SafetensorsWriter &writer, const StepSignature &s
     if (llvm::Error error = read(static_cast<int>(rank), numbers))
       return error;
   for (MemberAttr member : group.layout.getMembers())
-    for (int64_t part = 0; part < getParts(signature, member); ++part) {
+    for (int64_t part = 0; part < signature.getParts(member); ++part) {
       auto numbers =
           llvm::ArrayRef<Number>(ranks[part]).slice(member.getOffset() * width, member.getElements() * width);
       writer.append({reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});

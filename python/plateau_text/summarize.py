@@ -1,14 +1,18 @@
-"""Follows a run of plateau-run --json on standard input and sums it up: python -m plateau_text.summarize TOKENS
+"""Sums up the demo: python -m plateau_text.summarize FOLDER
 
-Prints a line every ten steps and, at the end, one line of the form
+FOLDER has the ids (tokens.bin), the lines of plateau-run --json (steps.jsonl), the products it computed (shapes.txt, by
+--gemm-shapes) and the lines of plateau-gemm-bench --json for them (gemms.jsonl). Prints how long the products alone would take
+at the rate of the bare library, on all cores that the ranks can use, and at the end one line of the form
 
     demo: loss A -> B in S steps, T tokens/s, peak P MiB
 
 with A the loss of the first step, B the mean of the last ten, T the median over steps. Fails when B is not below the entropy of
-the ids in the file TOKENS.
+the ids.
 """
 
 import json
+import os
+import pathlib
 import statistics
 import sys
 
@@ -16,21 +20,38 @@ import numpy as np
 
 from plateau_text.prepare import entropy
 
+RANKS = 4
+
+
+def products_alone(folder):
+    """Seconds that all products of the run take one after the other, each at the rate of the bare library."""
+    shapes = [line.split() for line in (folder / "shapes.txt").read_text().splitlines() if not line.startswith("#")]
+    rates = [json.loads(line) for line in (folder / "gemms.jsonl").read_text().splitlines()]
+    seconds = 0.0
+    for shape, rate in zip(shapes, rates, strict=False):
+        m, n, k, count = (int(field) for field in shape[5:9])
+        assert (rate["m"], rate["n"], rate["k"]) == (m, n, k)
+        seconds += 2 * m * n * k * count / (rate["bare_gflops"] * 1e9)
+    return seconds
+
 
 def main():
-    ids = np.fromfile(sys.argv[1], "<u4")
-    steps = []
-    for line in sys.stdin:
-        steps.append(json.loads(line))
-        if len(steps) % 10 == 0:
-            loss = statistics.fmean(step["loss"] for step in steps[-10:])
-            print(f"step {steps[-1]['step']:4}  mean loss of ten {loss:.4f}", flush=True)
+    folder = pathlib.Path(sys.argv[1])
+    steps = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
     if len(steps) < 10:
         print(f"demo: the run ended after {len(steps)} steps", file=sys.stderr)
         return 1
+    ids = np.fromfile(folder / "tokens.bin", "<u4")
     last = statistics.fmean(step["loss"] for step in steps[-10:])
     rate = statistics.median(step["tokens_per_second"] for step in steps)
     peak = max(step["peak_bytes"] for step in steps) / 2**20
+    cores = min(len(os.sched_getaffinity(0)), RANKS)
+    tokens = RANKS * 1024 * len(steps)
+    alone, spent = products_alone(folder) / cores, tokens / rate
+    print(
+        f"the products alone, at the library's own rate on {cores} cores: {alone:.1f} s of {spent:.1f} s "
+        f"({100 * alone / spent:.0f} %)"
+    )
     bound = entropy(ids)
     verdict = "below" if last < bound else "NOT below"
     print(f"the last loss, {last:.4f}, is {verdict} the entropy of single tokens, {bound:.4f} nats")

@@ -27,10 +27,10 @@ def import_step(path, model, tokens, sequence, dtype="f32", *flags):
     return path
 
 
-def train(step, data, steps, *flags, learning_rate=0.0, first=1, timeout=300):
+def train(step, data, steps, *flags, learning_rate=0.0, first=1, ranks=1, timeout=300):
     """Runs steps of a program; one dictionary a step."""
     output = run(
-        "plateau-run", step, "--ranks", 1, "--steps", steps, "--data", data, "--lr", learning_rate, "--json", *flags,
+        "plateau-run", step, "--ranks", ranks, "--steps", steps, "--data", data, "--lr", learning_rate, "--json", *flags,
         timeout=timeout,
     )  # fmt: skip
     lines = [json.loads(line) for line in output.splitlines()]

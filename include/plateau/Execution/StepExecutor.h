@@ -12,6 +12,13 @@
 
 namespace mlir::plateau {
 
+/// Some elements of a result on one rank.
+struct ResultPart {
+  int rank = 0;
+  unsigned index = 0;
+  int64_t first = 0, count = 0; ///< Elements.
+};
+
 /// Each argument and each result of the function is a buffer on each rank, in the element type of the IR, dense and
 /// row-major (i32, f32, bf16). Arguments keep their bytes from run to run; a result that an argument is donated to
 /// (moe.donated) is found in that argument's buffer after the run.

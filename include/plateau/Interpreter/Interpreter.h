@@ -67,6 +67,9 @@ public:
   /// A hash of all elements in order and of the shape: equal digests mean equal values. Of a result, after a run.
   uint64_t getArgumentDigest(int rank, unsigned index) const;
   uint64_t getResultDigest(int rank, unsigned index) const;
+  /// A hash of the elements of parts of results, one part after the other, after a run: it does not tell how elements
+  /// are cut into parts.
+  uint64_t getResultDigest(ArrayRef<ResultPart> parts) const;
 
 private:
   Interpreter::Mode mode;

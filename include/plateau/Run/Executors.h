@@ -21,8 +21,10 @@ struct Executor {
   std::unique_ptr<StepExecutor> step;
   /// Interpreter: the elements of result `index` after a run, in float64, not rounded to the type of the IR.
   std::function<std::vector<double>(int rank, unsigned index)> getValues;
-  /// Interpreter: a hash of result `index` after a run.
+  /// Interpreter in exact mode: a hash of result `index` after a run.
   std::function<uint64_t(int rank, unsigned index)> getDigest;
+  /// And of the elements of parts of results, one part after the other, however they are cut into parts.
+  std::function<uint64_t(llvm::ArrayRef<ResultPart>)> getPartsDigest;
   /// Compiled code, when options ask for a trace: all spans so far.
   std::function<std::vector<plr_span>(int rank)> getTrace;
 };

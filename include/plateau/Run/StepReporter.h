@@ -23,6 +23,7 @@ struct StepReport {
   float loss = 0;
   double tokensPerSecond = 0;
   int64_t peakBytes = 0; ///< Of the device space, on the rank where it is highest.
+  int64_t liveBytes = 0; ///< When the step has ended, of all ranks and spaces together.
   bool skipped = false;  ///< The gradient norm was not finite, so nothing was updated.
   float gradientNorm = 0;
 };

@@ -58,6 +58,9 @@ struct StepSignature {
   std::vector<StateBuffer> buffers;
 
   llvm::SmallVector<const StateGroup *> getGroups() const;
+  /// The parts in which ranks hold a tensor; 1 when every rank has all of it. Rank r has part r mod parts: the grid
+  /// that divides it has them along its last axis.
+  int64_t getParts(moe::MemberAttr member) const;
 };
 
 /// The one public function of the module whose arguments have roles; a diagnostic when there is none or more than one.

@@ -13,6 +13,7 @@
 #include "plateau/Run/StepReporter.h"
 #include "plateau/Run/StepSignature.h"
 #include "plateau/Run/TokenData.h"
+#include "plateau/Run/TrainingState.h"
 
 namespace mlir::plateau::run {
 
@@ -22,6 +23,10 @@ struct TrainingSummary {
   double seconds = 0; ///< Time within the steps.
   PeakTable peaks;
 };
+
+/// Writes on all ranks what one step reads besides its state: the data, the learning rate and the number of the update.
+llvm::Error writeInputs(StepExecutor &step, const StepSignature &signature, const TokenData &data,
+                        const TrainingCounters &counters, float learningRate);
 
 /// Sets the state, runs the steps on `data` and writes the safetensors files that `options` name. An executor that
 /// gives digests is asked for those instead of the loss. Notes go to `notes`, a line each. After an interrupt (see

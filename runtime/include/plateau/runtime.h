@@ -392,7 +392,10 @@ typedef struct plr_span {
   plr_lane_kind lane;
   int64_t start_ns, end_ns; ///< Since the context was made.
   int64_t flops;            ///< 0 when the call does not count them. Attention: of the unmasked half.
-  int64_t shape[8];         ///< plr_gemm: transpose_a, transpose_b, accumulate, type, result_type, m, n, k. Others: 0.
+  /// Of a product: transpose_a, transpose_b, accumulate, type, result_type, m, n, k. Others: 0. Of a grouped one m (of
+  /// its gradient k) counts the rows of all experts.
+  int64_t shape[8];
+  int64_t products; ///< Of a product: 1, of a grouped one the experts that have rows. Others: 0.
 } plr_span;
 
 /// Copies up to `capacity` spans from number `first` on; returns how many there are in all. Call after plr_synchronize.

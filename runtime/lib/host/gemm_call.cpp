@@ -68,6 +68,7 @@ extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t trans
       const int64_t shape[8] = {transpose_a, transpose_b, accumulate, type, result_type, m, n, k};
       std::memcpy(span->shape, shape, sizeof shape);
       span->flops = 2 * m * n * k;
+      span->products = 1;
     }
     GemmShape shape = {transpose_a != 0, transpose_b != 0, accumulate != 0, type, result_type, m, n, k};
     if (m == 0 || n == 0 || k == 0)

@@ -153,6 +153,17 @@ static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape,
       offsets.data, offsets.getBytes());
 }
 
+/// Writes the call's products into its span.
+static void describe(Call &call, const plr_plan &plan, const std::array<int64_t, 8> &shape) {
+  plr_span *span = call.takeSpan();
+  if (!span)
+    return;
+  std::copy(shape.begin(), shape.end(), span->shape);
+  span->flops = 2 * shape[5] * shape[6] * shape[7];
+  for (int64_t e = 0; e < plan.getLocalExperts(); ++e)
+    span->products += plan.expertOffsets[e] < plan.expertOffsets[e + 1];
+}
+
 extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan,
                                        int32_t transpose_weights, plr_type type, int64_t n, int64_t k, const void *rows,
                                        const void *weights, void *result) {
@@ -170,8 +181,7 @@ extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const
     call.tensor("result", result, {count, n});
     if (call.isRefused())
       return;
-    if (plr_span *span = call.takeSpan())
-      span->flops = 2 * count * n * k;
+    describe(call, *plan, {0, transpose_weights, 0, type, type, count, n, k});
     if (count > 0 && n > 0 && k > 0) {
       GemmShape shape = {false, transpose_weights != 0, false, type, type, 0, n, k};
       enqueueProducts(call, Offsets(*plan), shape, rows, weights, result);
@@ -274,8 +284,7 @@ extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, 
     call.tensor("result", result, {plan->getLocalExperts(), m, n});
     if (call.isRefused())
       return;
-    if (plr_span *span = call.takeSpan())
-      span->flops = 2 * count * m * n;
+    describe(call, *plan, {1, 0, accumulate, type, result_type, m, n, count});
     GemmShape shape = {true, false, accumulate != 0, type, result_type, m, n, 0};
     if (m == 0 || n == 0)
       call.enqueue([](const Running &) -> Outcome { return {}; });

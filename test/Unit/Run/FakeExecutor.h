@@ -74,6 +74,7 @@ public:
     plr_space_report report = {};
     if (space == PLR_DEVICE)
       report.peak_bytes = report.at_peak_bytes[PLR_DENSE] = report.component_peak_bytes[PLR_DENSE] = (rank + 1) << 20;
+    report.live_bytes = int64_t(rank + 1) << (space == PLR_DEVICE ? 10 : 5);
     return report;
   }
   void interrupt() override { interrupted = true; }

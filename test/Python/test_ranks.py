@@ -1,0 +1,100 @@
+"""Compiled steps of several ranks and micro-batches: the numbers of one rank, the same bits in each run, no memory kept."""
+
+import struct
+
+import numpy as np
+import pytest
+from tools import ROOT, read_tensors, run, train
+
+CONFIG = ROOT / "test" / "Tools" / "Inputs" / "sparse.json"
+TOKENS = 96  # Of all ranks; in sequences of 3, so that eight ranks have four each.
+
+# ranks, expert ranks, vocabulary ranks, micro-batches
+DIVISIONS = [
+    (1, 1, 1, 2),
+    (1, 1, 1, 4),
+    (2, 2, 1, 1),
+    (2, 1, 2, 4),
+    (4, 2, 4, 1),
+    (4, 4, 2, 2),
+    (8, 8, 4, 1),
+    (8, 4, 8, 4),
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "ids"
+    ids = np.random.default_rng(1).integers(0, 32, 4 * TOKENS + 1)
+    path.write_bytes(struct.pack(f"<{len(ids)}I", *ids))
+    return path
+
+
+def build(path, ranks, expert_ranks, vocabulary_ranks, micro_batches, *flags):
+    run(
+        "plateau-import", CONFIG, "--ranks", ranks, "--expert-ranks", expert_ranks, "--vocab-ranks", vocabulary_ranks,
+        "--micro-batches", micro_batches, "--tokens", TOKENS // ranks, "--sequence", 3, "--dtype", "f32", "-o", path, *flags,
+    )  # fmt: skip
+    return path
+
+
+def step(program, data, ranks, steps, *flags):
+    # Documents end after token 5: ranks then have different numbers of labels that count.
+    return train(program, data, steps, "--gemm", "reference", "--document-end", 5, *flags, ranks=ranks)
+
+
+@pytest.fixture(scope="module")
+def one_rank(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    program = build(folder / "step.mlir", 1, 1, 1, 1)
+    (line,) = step(program, data, 1, 1, "--save-gradients", folder / "gradients")
+    return line["loss"], read_tensors(folder / "gradients")
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=lambda division: "-".join(map(str, division)))
+def test_gradients_are_those_of_one_rank(division, one_rank, data, tmp_path):
+    loss, gradients = one_rank
+    checkpoint = "layer" if division[3] == 2 else "none"
+    program = build(tmp_path / "step.mlir", *division, "--checkpoint", checkpoint)
+    (line,) = step(program, data, division[0], 1, "--poison", "--save-gradients", tmp_path / "gradients")
+    assert abs(line["loss"] - loss) <= 1e-6 * loss
+    found = read_tensors(tmp_path / "gradients")
+    assert found.keys() == gradients.keys()
+    for name, expected in gradients.items():
+        assert found[name].shape == expected.shape, name
+        # Sums of some hundred f32 products in another order.
+        assert np.abs(found[name] - expected).max() <= 1e-5 * np.abs(expected).max(), name
+    assert "model.layers.1.mlp.gate.weight" in gradients
+
+
+@pytest.mark.parametrize("division", [(4, 2, 4, 2), (8, 8, 2, 1)], ids=["4", "8"])
+def test_runs_give_the_same_bits(division, data, tmp_path):
+    program = build(tmp_path / "step.mlir", *division)
+    files = []
+    for name in "ab":
+        flags = ["--poison"] if name == "b" else []
+        train(
+            program, data, 3, "--document-end", 5, "--save", tmp_path / name, "--save-gradients", tmp_path / f"{name}-gradients",
+            *flags, learning_rate=1e-2, ranks=division[0],
+        )  # fmt: skip
+        files.append((tmp_path / name).read_bytes() + (tmp_path / f"{name}-gradients").read_bytes())
+    assert files[0] == files[1]
+
+
+def round_up(size):
+    return -(-size // 64) * 64
+
+
+# Parameters that all ranks hold, of the experts, and of the output projection.
+COMMON, EXPERTS, PROJECTION = 3104, 2304, 512
+
+
+@pytest.mark.parametrize("division", [(1, 1, 1, 1), (4, 2, 4, 2)], ids=["one rank", "four ranks"])
+def test_a_step_keeps_no_memory(division, data, tmp_path):
+    ranks, expert_ranks, vocabulary_ranks, _ = division
+    program = build(tmp_path / "step.mlir", *division, "--checkpoint", "layer")
+    lines = step(program, data, ranks, 20)
+    # What stays: parameters, gradients and two moments; four numbers a token; rate, number of the step, loss and norm.
+    parameters = COMMON + EXPERTS // expert_ranks + PROJECTION // vocabulary_ranks
+    stays = ranks * (4 * round_up(4 * parameters) + 4 * round_up(4 * TOKENS // ranks) + 4 * round_up(4))
+    assert [line["live_bytes"] for line in lines] == [stays] * 20
