@@ -52,12 +52,16 @@ llvm::Expected<std::vector<ResultDigest>> run::getDigests(const Executor &execut
   std::vector<ResultDigest> digests;
   for (unsigned index = 0; index < function.getNumResults(); ++index) {
     auto role = function.getResultAttrOfType<moe::RoleAttr>(index, "moe.role");
-    std::string name = role ? moe::stringifyRole(role.getValue()).str() : "result " + std::to_string(index);
+    auto buffer = llvm::find_if(signature.buffers, [&](const StateBuffer &other) { return other.result == index; });
+    bool isBuffer = buffer != signature.buffers.end();
+    std::string name = role       ? moe::stringifyRole(role.getValue()).str()
+                       : isBuffer ? buffer->name
+                                  : "result " + std::to_string(index);
     if (parts[index].empty()) {
       int64_t elements = cast<RankedTensorType>(function.getResultTypes()[index]).getNumElements();
       parts[index] = {{0, index, 0, elements}};
       std::optional<int> other = findOther(executor, parts[index].front(), 1);
-      if (other && (index == signature.loss || index == signature.gradientNorm))
+      if (other && (index == signature.loss || index == signature.gradientNorm || isBuffer))
         return makeError("ranks 0 and {0} give a different {1}", *other, name);
       for (int rank = 1; other && rank < executor.step->getRanks(); ++rank)
         parts[index].push_back({rank, index, 0, elements});

@@ -279,9 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"routed_scaling_factor", "0", "is 0: it must be a number > 0 that fits f32"},
         BadField{"routed_scaling_factor", "1e-46", "is 1e-46: it must be a number > 0 that fits f32"},
         BadField{"routed_scaling_factor", "1e39", "is 1e39: it must be a number > 0 that fits f32"},
-        BadField{
-            "topk_method", "\"noaux_tc\"",
-            "is \"noaux_tc\": it must be \"greedy\" or \"group_limited_greedy\": correction biases are not imported"},
+        BadField{"topk_method", "\"aux_tc\"",
+                 "is \"aux_tc\": it must be \"greedy\", \"group_limited_greedy\" or \"noaux_tc\""},
         BadField{"shared_expert_intermediate_size", "-1", "is -1: it must be an integer in 0..2147483647"},
-        BadField{"output_router_logits", "true",
-                 "is true: it must be false: the loss that evens out experts is not imported"}));
+        BadField{"output_router_logits", "1", "is 1: it must be true or false"}));

@@ -15,8 +15,8 @@ def MoE_CheckpointOp : MoE_Op<"checkpoint", [
   let description = [{
     Evaluates its body on `inputs`. Only the inputs live on to the backward pass, where the body is evaluated again and then
     taken backwards, inside one region marked `recompute`; and the results of `moe.route` and `moe.plan`, and of collectives on
-    integers, so that routing is decided once: `moe-differentiate` adds them to the region's results. The regions are isolated, so no pass can merge the second
-    evaluation with the first; `moe-inline-checkpoints` opens them once no such pass follows.
+    integers, so that routing is decided once: `moe-differentiate` adds them to the region's results. The regions are isolated,
+    so no pass can merge the second evaluation with the first; `moe-inline-checkpoints` opens them once no such pass follows.
 
     **Constraints**
     - C1: the body has one argument for each input, of its type.

@@ -63,6 +63,9 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
 
     `shard = @experts`: the argument is one of the equal parts, along dimension 0, in which the ranks along the last axis of that
     grid hold the tensor; e counts in the whole tensor. Without it every rank holds the same tensor.
+
+    State that no gradient moves carries `moe.buffer = "name"` instead: static f32, zeros at first, the same on every rank. For each,
+    `@loss` has a result with the role expert_counts, by which `@step` moves it.
   }];
   let parameters = (ins
     StringRefParameter<"name in checkpoints">:$name,
