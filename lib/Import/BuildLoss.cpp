@@ -29,7 +29,7 @@ static constexpr int32_t ignoreIndex = -100;
 
 namespace {
 /// One decoder layer: its parameters, and the values it reads. `inputs` are the residual stream, cosines, sines, starts
-/// of documents, then the parameters.
+/// of documents, then the parameters, then the number of tokens where a layer with experts needs it.
 struct Layer {
   int64_t index;
   ArrayRef<Parameter> parameters;
@@ -39,6 +39,8 @@ struct Layer {
   Value getCos() const { return inputs[1]; }
   Value getSin() const { return inputs[2]; }
   Value getStarts() const { return inputs[3]; }
+  /// Null when all rows are tokens.
+  Value getTokenCount() const { return inputs.size() > 4 + parameters.size() ? inputs.back() : Value(); }
   /// The value of "model.layers.<index>.<name>.weight".
   Value getWeight(const Twine &name) const { return getTensor(name + ".weight"); }
   /// The value of "model.layers.<index>.<name>".
@@ -109,6 +111,7 @@ private:
   const LossOptions &options;
   Type working;
   llvm::StringMap<Value> weights;
+  Value tokenCount; ///< Null when all rows are tokens.
 };
 } // namespace
 
@@ -179,6 +182,9 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   }
 
   Type loss = getTensor({}, builder.getF32Type());
+  if (options.padded)
+    add(getTensor({}, builder.getI32Type()), "moe.role", moe::RoleAttr::get(context, moe::Role::TokenCount),
+        NameLoc::get(builder.getStringAttr("token_count")));
   if (options.takesLabelCount)
     add(loss, "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
         NameLoc::get(builder.getStringAttr("label_count")));
@@ -194,6 +200,8 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   builder.setInsertionPointToStart(body);
   for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().slice(4, parameters.size())))
     weights[parameter.name] = argument;
+  if (options.padded)
+    tokenCount = body->getArgument(4 + parameters.size());
   return function;
 }
 
@@ -303,7 +311,7 @@ Value LossBuilder::buildExperts(const Layer &layer, Value x) {
       moe::RouteOp::create(builder, routing("route"),
                            TypeRange{getTensor(slots, builder.getI32Type()), getTensor(slots, builder.getF32Type()),
                                      getTensor({experts.experts}, builder.getI32Type())},
-                           logits, /*bias=*/Value(), choice);
+                           logits, /*bias=*/Value(), layer.getTokenCount(), choice);
 
   auto grid = FlatSymbolRefAttr::get(context, expertGrid);
   auto planType = moe::PlanType::get(context, experts.experts, options.expertRanks, options.tokens, experts.topK);
@@ -383,6 +391,8 @@ Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts)
     SmallVector<Value> inputs = {stream, cos, sin, starts};
     for (const Parameter &member : members)
       inputs.push_back(weights.lookup(member.name));
+    if (tokenCount && config.isSparse(index))
+      inputs.push_back(tokenCount);
     Layer layer = {index, members, inputs};
     stream = options.checkpoint == Checkpoint::Layer ? buildCheckpointed(layer) : buildLayer(layer);
   }

@@ -26,6 +26,8 @@ struct LossOptions {
   int64_t sequence = 0;
   /// Whether the loss is told how many labels count in all, because it sees a part of them.
   bool takesLabelCount = false;
+  /// Whether a rank may have less tokens than rows, and the loss is told how many: the rows after them are padding.
+  bool padded = false;
   WorkingType workingType = WorkingType::F32;
   Checkpoint checkpoint = Checkpoint::None;
 };
