@@ -46,6 +46,8 @@ plr_component getComponent(std::optional<Role> role) {
   case Role::Positions:
   case Role::Starts:
     return PLR_ATTENTION;
+  case Role::ExpertCounts:
+    return PLR_ROUTING;
   case Role::Parameters:
     return PLR_PARAMETERS;
   case Role::Gradients:
@@ -206,9 +208,13 @@ void Executor::createTags() {
     unsigned index = isArgument ? i : i - arguments;
     auto role = isArgument ? function.getArgAttrOfType<RoleAttr>(index, "moe.role")
                            : function.getResultAttrOfType<RoleAttr>(index, "moe.role");
-    std::string name = role ? stringifyRole(role.getValue()).str() : "#" + std::to_string(index);
+    auto buffer = isArgument ? function.getArgAttrOfType<StringAttr>(index, "moe.buffer") : StringAttr();
+    std::string name = role     ? stringifyRole(role.getValue()).str()
+                       : buffer ? buffer.str()
+                                : "#" + std::to_string(index);
     names.push_back((isArgument ? "argument " : "result ") + name);
-    plr_component component = getComponent(role ? std::optional(role.getValue()) : std::nullopt);
+    plr_component component =
+        buffer ? PLR_PARAMETERS : getComponent(role ? std::optional(role.getValue()) : std::nullopt);
     tags.push_back({names.back().c_str(), -1, component, PLR_FORWARD});
   }
 }

@@ -52,6 +52,20 @@ struct Layer {
   }
 };
 
+/// What a layer gives: the residual stream; the rank's share of its router's losses, and how many of the rank's tokens
+/// chose each expert, null where there is none.
+struct LayerResults {
+  Value stream, loss, counts;
+
+  SmallVector<Value> list() const {
+    SmallVector<Value> values = {stream};
+    for (Value value : {loss, counts})
+      if (value)
+        values.push_back(value);
+    return values;
+  }
+};
+
 class LossBuilder {
 public:
   LossBuilder(MLIRContext *context, const ModelConfig &config, ArrayRef<Parameter> parameters,
@@ -79,12 +93,17 @@ private:
   Value getWeight(StringRef name) { return weights.lookup((name + ".weight").str()); }
 
   // The parts of the network.
-  Value buildLayers(Value stream, Value cos, Value sin, Value starts);
-  Value buildCheckpointed(const Layer &layer);
-  Value buildLayer(const Layer &layer);
+  /// Adds the layers' losses to `losses` and their counts to `counts`.
+  Value buildLayers(Value stream, Value cos, Value sin, Value starts, SmallVector<Value> &losses,
+                    SmallVector<Value> &counts);
+  LayerResults buildCheckpointed(const Layer &layer);
+  LayerResults buildLayer(const Layer &layer);
   Value buildAttention(const Layer &layer);
-  Value buildFeedForward(const Layer &layer, Value stream);
-  Value buildExperts(const Layer &layer, Value x);
+  LayerResults buildFeedForward(const Layer &layer, Value stream);
+  /// The experts' output as the stream.
+  LayerResults buildExperts(const Layer &layer, Value x);
+  Value buildRouterLoss(const Layer &layer, Value logits, moe::RouteOp route);
+  Value buildBalanceLoss(const Layer &layer, Value logits, moe::RouteOp route);
   Value buildSharedExpert(const Layer &layer, Value x);
   Value buildVocabularyLoss(Value stream, Value labels);
 
@@ -101,9 +120,18 @@ private:
   /// largest values that the backward pass reads.
   Value widen(Location loc, Value value);
   Value narrow(Location loc, Value value);
+  /// The sum over all ranks.
+  Value sumOverRanks(Location loc, Value value);
   Value buildSwiGLU(Location loc, Value gate, Value up);
   /// 1 + exp(min(−value, 80)), in f32: a sigmoid's reciprocal.
   Value buildBoundedExponential(Location loc, Value value);
+
+  double getBalanceLoss() const { return options.balanceLoss.value_or(config.experts.balanceLoss); }
+  /// Whether the layer has a router with a loss of its own.
+  bool hasRouterLoss(int64_t layer) const {
+    return config.isSparse(layer) && (getBalanceLoss() > 0 || options.zLoss > 0);
+  }
+  bool hasBias(int64_t layer) const { return config.isSparse(layer) && config.experts.correctionBias; }
 
   OpBuilder builder;
   const ModelConfig &config;
@@ -172,7 +200,15 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   for (moe::Role role : {moe::Role::Tokens, moe::Role::Labels, moe::Role::Positions, moe::Role::Starts})
     add(getTensor({options.tokens}, builder.getI32Type()), "moe.role", moe::RoleAttr::get(context, role),
         NameLoc::get(builder.getStringAttr(stringifyRole(role))));
+  SmallVector<Type> results = {getTensor({}, builder.getF32Type())};
   for (const Parameter &parameter : parameters) {
+    if (!parameter.isTrained) {
+      ArrayRef<int64_t> shape = parameter.shape;
+      add(getTensor(shape, builder.getF32Type()), "moe.buffer", builder.getStringAttr(parameter.name),
+          locate(Component::Parameters, parameter.name, parameter.layer));
+      results.push_back(getTensor(shape, builder.getI32Type()));
+      continue;
+    }
     double mean = parameter.isNorm() ? 1.0 : 0.0;
     double deviation = parameter.isNorm() ? 0.0 : config.initializerRange;
     auto [shape, grid] = divide(parameter);
@@ -181,19 +217,20 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
         locate(Component::Parameters, parameter.name, parameter.layer));
   }
 
-  Type loss = getTensor({}, builder.getF32Type());
   if (options.padded)
     add(getTensor({}, builder.getI32Type()), "moe.role", moe::RoleAttr::get(context, moe::Role::TokenCount),
         NameLoc::get(builder.getStringAttr("token_count")));
   if (options.takesLabelCount)
-    add(loss, "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
+    add(results.front(), "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
         NameLoc::get(builder.getStringAttr("label_count")));
   builder.setInsertionPointToEnd(module.getBody());
   auto function = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
-                                       builder.getFunctionType(types, loss));
+                                       builder.getFunctionType(types, results));
   function->setAttr("moe.batch", moe::BatchAttr::get(context, options.ranks, options.tokens, options.sequence));
   function.setAllArgAttrs(attributes);
   function.setResultAttr(0, "moe.role", moe::RoleAttr::get(context, moe::Role::Loss));
+  for (unsigned index = 1; index < results.size(); ++index)
+    function.setResultAttr(index, "moe.role", moe::RoleAttr::get(context, moe::Role::ExpertCounts));
 
   Block *body = &function.getBody().emplaceBlock();
   body->addArguments(types, locations);
@@ -250,6 +287,15 @@ Value LossBuilder::narrow(Location loc, Value value) {
   return arith::TruncFOp::create(builder, loc, type.clone(working), value);
 }
 
+Value LossBuilder::sumOverRanks(Location loc, Value value) {
+  if (options.ranks == 1)
+    return value;
+  MLIRContext *context = builder.getContext();
+  return shard::AllReduceOp::create(builder, loc, value.getType(), FlatSymbolRefAttr::get(context, worldGrid),
+                                    shard::GridAxesAttr::get(context, ArrayRef<shard::GridAxis>{0}), value,
+                                    shard::ReductionKindAttr::get(context, shard::ReductionKind::Sum));
+}
+
 Value LossBuilder::buildBoundedExponential(Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value one = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 1.0f));
@@ -294,7 +340,38 @@ Value LossBuilder::buildAttention(const Layer &layer) {
   return arith::AddFOp::create(builder, at("attention_residual"), layer.getStream(), output);
 }
 
-Value LossBuilder::buildExperts(const Layer &layer, Value x) {
+/// The balance loss of a layer, of its share of the step: `coefficient` when the loads are even. With micro-batches the
+/// mean over them, of which each has the counts of all ranks; of sequences the mean over all of them.
+Value LossBuilder::buildBalanceLoss(const Layer &layer, Value logits, moe::RouteOp route) {
+  Location loc = locate(Component::Routing, layer, "balance_loss");
+  Type scalar = getTensor({}, builder.getF32Type());
+  if (options.balanceKind == BalanceKind::Sequence) {
+    int64_t sequences = options.ranks * options.microBatches * (options.tokens / options.sequence);
+    return moe::BalanceLossOp::create(builder, loc, scalar, logits, /*counts=*/Value(), route.getIds(),
+                                      builder.getI64IntegerAttr(options.sequence), builder.getI64IntegerAttr(sequences),
+                                      builder.getF32FloatAttr(float(getBalanceLoss())), route.getRouting());
+  }
+  Value counts = sumOverRanks(locate(Component::Routing, layer, "balance_counts"), route.getCounts());
+  return moe::BalanceLossOp::create(builder, loc, scalar, logits, counts, /*ids=*/Value(), IntegerAttr(), IntegerAttr(),
+                                    builder.getF32FloatAttr(float(getBalanceLoss() / double(options.microBatches))),
+                                    route.getRouting());
+}
+
+Value LossBuilder::buildRouterLoss(const Layer &layer, Value logits, moe::RouteOp route) {
+  Value loss;
+  if (getBalanceLoss() > 0)
+    loss = buildBalanceLoss(layer, logits, route);
+  if (options.zLoss > 0) {
+    Location loc = locate(Component::Routing, layer, "z_loss");
+    Value small = moe::ZLossOp::create(builder, loc, getTensor({}, builder.getF32Type()), logits,
+                                       builder.getI64IntegerAttr(options.ranks * options.microBatches * options.tokens),
+                                       builder.getF32FloatAttr(float(options.zLoss)));
+    loss = loss ? Value(arith::AddFOp::create(builder, loc, loss, small)) : small;
+  }
+  return loss;
+}
+
+LayerResults LossBuilder::buildExperts(const Layer &layer, Value x) {
   const ExpertConfig &experts = config.experts;
   auto routing = [&](StringRef name) { return locate(Component::Routing, layer, name); };
   auto dispatch = [&](StringRef name) { return locate(Component::Dispatch, layer, name); };
@@ -307,11 +384,12 @@ Value LossBuilder::buildExperts(const Layer &layer, Value x) {
                                       experts.keptGroups, experts.normalize,
                                       builder.getF32FloatAttr(static_cast<float>(experts.scale)));
   SmallVector<int64_t> slots = {options.tokens, experts.topK};
+  Value bias = hasBias(layer.index) ? layer.getTensor("mlp.gate.e_score_correction_bias") : Value();
   auto route =
       moe::RouteOp::create(builder, routing("route"),
                            TypeRange{getTensor(slots, builder.getI32Type()), getTensor(slots, builder.getF32Type()),
                                      getTensor({experts.experts}, builder.getI32Type())},
-                           logits, /*bias=*/Value(), layer.getTokenCount(), choice);
+                           logits, bias, layer.getTokenCount(), choice);
 
   auto grid = FlatSymbolRefAttr::get(context, expertGrid);
   auto planType = moe::PlanType::get(context, experts.experts, options.expertRanks, options.tokens, experts.topK);
@@ -330,7 +408,12 @@ Value LossBuilder::buildExperts(const Layer &layer, Value x) {
   Value scaled = moe::ScaleRowsOp::create(builder, expert("scale_rows"), output, sent.getRowValues());
   auto combine = moe::CombineOp::create(builder, dispatch("combine"), getTensor({options.tokens, config.hiddenSize}),
                                         Type(), scaled, Value(), plan, grid);
-  return widen(dispatch("combine"), combine.getResult());
+  LayerResults results;
+  results.stream = widen(dispatch("combine"), combine.getResult());
+  results.loss = buildRouterLoss(layer, logits, route);
+  if (hasBias(layer.index))
+    results.counts = route.getCounts();
+  return results;
 }
 
 Value LossBuilder::buildSharedExpert(const Layer &layer, Value x) {
@@ -355,36 +438,49 @@ Value LossBuilder::buildSharedExpert(const Layer &layer, Value x) {
   return moe::ScaleRowsOp::create(builder, loc, output, factors);
 }
 
-Value LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
+LayerResults LossBuilder::buildFeedForward(const Layer &layer, Value stream) {
   auto at = [&](StringRef name) { return locate(Component::Dense, layer, name); };
   Value x = buildNorm(at("post_attention_layernorm"), stream, layer.getWeight("post_attention_layernorm"));
   if (config.isSparse(layer.index)) {
-    Value output = buildExperts(layer, x);
+    LayerResults results = buildExperts(layer, x);
     Location residual = locate(Component::Experts, layer, "experts_residual");
     if (config.experts.sharedIntermediateSize)
-      output = arith::AddFOp::create(builder, residual, output, buildSharedExpert(layer, x));
-    return arith::AddFOp::create(builder, residual, stream, output);
+      results.stream = arith::AddFOp::create(builder, residual, results.stream, buildSharedExpert(layer, x));
+    results.stream = arith::AddFOp::create(builder, residual, stream, results.stream);
+    return results;
   }
   Value gate = narrow(at("gate_proj"), buildLinear(at("gate_proj"), x, layer.getWeight("mlp.gate_proj")));
   Value up = narrow(at("up_proj"), buildLinear(at("up_proj"), x, layer.getWeight("mlp.up_proj")));
   Value hidden = buildSwiGLU(at("swiglu"), gate, up);
   Value output = buildLinear(at("down_proj"), hidden, layer.getWeight("mlp.down_proj"));
-  return arith::AddFOp::create(builder, at("dense_residual"), stream, output);
+  return {arith::AddFOp::create(builder, at("dense_residual"), stream, output), {}, {}};
 }
 
-Value LossBuilder::buildLayer(const Layer &layer) { return buildFeedForward(layer, buildAttention(layer)); }
+LayerResults LossBuilder::buildLayer(const Layer &layer) { return buildFeedForward(layer, buildAttention(layer)); }
 
-Value LossBuilder::buildCheckpointed(const Layer &layer) {
+LayerResults LossBuilder::buildCheckpointed(const Layer &layer) {
   Location loc = locate(Component::Dense, layer, "checkpoint");
-  auto checkpoint = moe::CheckpointOp::create(builder, loc, TypeRange(layer.getStream().getType()), layer.inputs);
+  SmallVector<Type> types = {layer.getStream().getType()};
+  if (hasRouterLoss(layer.index))
+    types.push_back(getTensor({}, builder.getF32Type()));
+  if (hasBias(layer.index))
+    types.push_back(getTensor({config.experts.experts}, builder.getI32Type()));
+  auto checkpoint = moe::CheckpointOp::create(builder, loc, types, layer.inputs);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&checkpoint.getBody().front());
-  Value stream = buildLayer({layer.index, layer.parameters, checkpoint.getBody().getArguments()});
-  moe::YieldOp::create(builder, loc, stream);
-  return checkpoint->getResult(0);
+  LayerResults inner = buildLayer({layer.index, layer.parameters, checkpoint.getBody().getArguments()});
+  moe::YieldOp::create(builder, loc, inner.list());
+  auto next = checkpoint->getResults().begin();
+  LayerResults results = {*next++, {}, {}};
+  if (inner.loss)
+    results.loss = *next++;
+  if (inner.counts)
+    results.counts = *next++;
+  return results;
 }
 
-Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts) {
+Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts, SmallVector<Value> &losses,
+                               SmallVector<Value> &counts) {
   for (int64_t index = 0; index < config.layers; ++index) {
     auto isMember = [&](const Parameter &parameter) { return parameter.layer == index; };
     ArrayRef<Parameter> members = parameters.drop_until(isMember).take_while(isMember);
@@ -394,7 +490,12 @@ Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts)
     if (tokenCount && config.isSparse(index))
       inputs.push_back(tokenCount);
     Layer layer = {index, members, inputs};
-    stream = options.checkpoint == Checkpoint::Layer ? buildCheckpointed(layer) : buildLayer(layer);
+    LayerResults results = options.checkpoint == Checkpoint::Layer ? buildCheckpointed(layer) : buildLayer(layer);
+    stream = results.stream;
+    if (results.loss)
+      losses.push_back(results.loss);
+    if (results.counts)
+      counts.push_back(results.counts);
   }
   return stream;
 }
@@ -405,12 +506,8 @@ Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
   if (options.takesLabelCount)
     count = labels.getParentBlock()->getArguments().back();
   else
-    count = moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex);
-  if (options.ranks > 1 && !options.takesLabelCount)
-    count = shard::AllReduceOp::create(
-        builder, at("count_labels"), count.getType(), FlatSymbolRefAttr::get(builder.getContext(), worldGrid),
-        shard::GridAxesAttr::get(builder.getContext(), ArrayRef<shard::GridAxis>{0}), count,
-        shard::ReductionKindAttr::get(builder.getContext(), shard::ReductionKind::Sum));
+    count =
+        sumOverRanks(at("count_labels"), moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex));
   Value x = buildNorm(at("norm"), stream, getWeight("model.norm"));
   Value table = getWeight(config.tiedEmbedding ? "model.embed_tokens" : "lm_head");
   if (options.vocabularyRanks > 1) {
@@ -441,9 +538,13 @@ OwningOpRef<ModuleOp> LossBuilder::build() {
   Location embedding = locate(Component::Embedding, "embed_tokens");
   Value rows = moe::EmbeddingOp::create(builder, embedding, getTensor({options.tokens, config.hiddenSize}),
                                         getWeight("model.embed_tokens"), tokens);
-  Value stream = buildLayers(widen(embedding, rows), rotary.getCos(), rotary.getSin(), starts);
+  SmallVector<Value> losses, results;
+  Value stream = buildLayers(widen(embedding, rows), rotary.getCos(), rotary.getSin(), starts, losses, results);
   Value loss = buildVocabularyLoss(stream, labels);
-  func::ReturnOp::create(builder, function.getLoc(), loss);
+  for (Value more : losses)
+    loss = arith::AddFOp::create(builder, locate(Component::Routing, "add_router_loss"), loss, more);
+  results.insert(results.begin(), loss);
+  func::ReturnOp::create(builder, function.getLoc(), results);
   if (failed(verify(*module)))
     return nullptr;
   return module;
@@ -465,6 +566,20 @@ llvm::Error mlir::plateau::importer::checkLossOptions(const ModelConfig &config,
   if (config.sparse.empty() && options.expertRanks > 1)
     return llvm::createStringError("no layer has experts to divide over " + Twine(options.expertRanks) +
                                    " ranks (--expert-ranks)");
+  if (config.sparse.empty() && (options.balanceLoss.value_or(0) > 0 || options.zLoss > 0))
+    return llvm::createStringError(
+        "no layer has experts: there is no router to have a loss (--balance-loss, --z-loss)");
+  bool hasRouterLoss =
+      !config.sparse.empty() && (options.balanceLoss.value_or(config.experts.balanceLoss) > 0 || options.zLoss > 0);
+  if (options.padded && hasRouterLoss)
+    return llvm::createStringError("losses of routers are not supported with --padded, since they would count padding; "
+                                   "--balance-loss 0 and --z-loss 0 leave them out");
+  // Routes are counted in 32 bits; an expert has at most one of each token.
+  std::optional<int64_t> tokens = llvm::checkedMul(options.ranks, options.microBatches);
+  tokens = tokens ? llvm::checkedMul(*tokens, options.tokens) : std::nullopt;
+  if (!config.sparse.empty() && (!tokens || *tokens > std::numeric_limits<int32_t>::max()))
+    return llvm::createStringError("a step of more than 2^31 - 1 tokens on all ranks has more routes to an expert than "
+                                   "32 bits can count");
   if (options.vocabularyRanks > 1 && config.tiedEmbedding)
     return llvm::createStringError(
         "the embedding table is on every rank, and with field 'tie_word_embeddings' it is the "

@@ -29,7 +29,7 @@ static bool isIrrelevant(StringRef name) {
       .Cases({"bos_token_id", "eos_token_id", "pad_token_id", "use_cache"}, true)
       // Windows of attention, unused while use_sliding_window is false.
       .Cases({"max_window_layers", "sliding_window"}, true)
-      // The loss that evens out experts, unused while output_router_logits is false.
+      // The factor of the loss that evens out experts, unused while output_router_logits is false.
       .Cases({"router_aux_loss_coef"}, true)
       .Default(false);
 }
@@ -54,14 +54,14 @@ static void checkArchitecture(Fields &fields, StringRef modelType) {
 }
 
 /// Refuses what would change the step: each of these fields has one value that this version computes.
-static void checkUnsupported(Fields &fields, int64_t layers) {
+static void checkUnsupported(Fields &fields, StringRef modelType, int64_t layers) {
   if (fields.string("hidden_act", "silu") != "silu")
     fields.wrong("hidden_act", "\"silu\"");
   if (fields.boolean("attention_bias", false))
     fields.wrong("attention_bias", "false: biases are not imported");
   fields.number("attention_dropout", [](double value) { return value == 0; }, "0: dropout is not imported", 0);
-  if (fields.boolean("output_router_logits", false))
-    fields.wrong("output_router_logits", "false: the loss that evens out experts is not imported");
+  if (modelType != "qwen3_moe" && fields.boolean("output_router_logits", false))
+    fields.wrong("output_router_logits", "false for model_type \"" + modelType + "\", which has no routers");
   if (fields.boolean("use_sliding_window", false))
     fields.wrong("use_sliding_window", "false: attention windows are not imported");
   for (StringRef name : {"rope_scaling", "rope_parameters"})
@@ -131,8 +131,13 @@ static void readExperts(Fields &fields, ModelConfig &config) {
       },
       "a number > 0 that fits f32", 1);
   std::string method = fields.string("topk_method", "greedy");
-  if (method != "greedy" && method != "group_limited_greedy")
-    fields.wrong("topk_method", "\"greedy\" or \"group_limited_greedy\": correction biases are not imported");
+  if (method != "greedy" && method != "group_limited_greedy" && method != "noaux_tc")
+    fields.wrong("topk_method", "\"greedy\", \"group_limited_greedy\" or \"noaux_tc\"");
+  experts.correctionBias = method == "noaux_tc";
+  if (fields.boolean("output_router_logits", false))
+    experts.balanceLoss = fields.number(
+        "router_aux_loss_coef", [](double value) { return value >= 0 && value <= std::numeric_limits<float>::max(); },
+        "a number >= 0 that fits f32", 0.001);
   experts.sharedIntermediateSize = fields.integer("shared_expert_intermediate_size", 0, maxSize, 0);
   experts.sharedGate = experts.sharedIntermediateSize > 0;
   if (int64_t shared = fields.integer("n_shared_experts", 0, maxSize, 0)) {
@@ -197,7 +202,7 @@ llvm::Expected<ModelConfig> mlir::plateau::importer::parseConfig(const SourceTex
       "a number > 0 that fits f32", 10000);
   config.tiedEmbedding = fields.boolean("tie_word_embeddings", false);
 
-  checkUnsupported(fields, config.layers);
+  checkUnsupported(fields, modelType, config.layers);
   if (modelType == "qwen3_moe")
     readExperts(fields, config);
   if (llvm::Error error = fields.takeError())

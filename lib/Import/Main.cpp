@@ -48,16 +48,31 @@ static CLI::Option *addSize(CLI::App &app, const std::string &name, int64_t &val
   return app.add_option_function<std::string>(name, read, description)->type_name("INT");
 }
 
+/// `Number` is double or an optional one.
+template <typename Number>
+static CLI::Option *addNumberWithDefault(CLI::App &app, const std::string &name, Number &value,
+                                         const std::string &description, const std::string &byDefault,
+                                         const std::string &allowed, bool (*isAllowed)(double)) {
+  auto read = [&value, name, allowed, isAllowed](const std::string &text) {
+    double number;
+    if (text.empty() || !llvm::to_float(text, number) || !isAllowed(number))
+      throw CLI::ValidationError(name, "'" + text + "' is not " + allowed);
+    value = number;
+  };
+  return app.add_option_function<std::string>(name, read, description + " (default: " + byDefault + ")")
+      ->type_name("FLOAT");
+}
+
 static CLI::Option *addNumber(CLI::App &app, const std::string &name, double &value, const std::string &description,
                               const std::string &allowed, bool (*isAllowed)(double)) {
   std::string shown;
-  llvm::raw_string_ostream(shown) << description << " (default: " << llvm::format("%g", value) << ")";
-  auto read = [&value, name, allowed, isAllowed](const std::string &text) {
-    if (text.empty() || !llvm::to_float(text, value) || !isAllowed(value))
-      throw CLI::ValidationError(name, "'" + text + "' is not " + allowed);
-  };
-  return app.add_option_function<std::string>(name, read, shown)->type_name("FLOAT");
+  llvm::raw_string_ostream(shown) << llvm::format("%g", value);
+  return addNumberWithDefault(app, name, value, description, shown, allowed, isAllowed);
 }
+
+/// A factor of a part of the loss, or of an update.
+static bool isFactor(double value) { return value >= 0 && std::isfinite(float(value)); }
+static const char *const factors = "a number >= 0 that fits f32";
 
 template <typename T>
 static CLI::Option *addChoice(CLI::App &app, const std::string &name, T &value, const std::string &description,
@@ -99,6 +114,16 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
       addChoice<Emit>(app, "--emit", line.emit, "The forward loss alone, or the whole training step (default: step)",
                       {{"loss", Emit::Loss}, {"step", Emit::Step}}),
+      addNumberWithDefault(app, "--balance-loss", line.loss.balanceLoss,
+                           "Factor of the loss that evens out experts, for each layer",
+                           "router_aux_loss_coef where output_router_logits is true", factors, isFactor),
+      addChoice<BalanceKind>(app, "--balance-kind", line.loss.balanceKind,
+                             "Whether experts are to be even over all tokens or in each sequence (default: global)",
+                             {{"global", BalanceKind::Global}, {"sequence", BalanceKind::Sequence}}),
+      addNumber(app, "--z-loss", line.loss.zLoss, "Factor of the loss that keeps a router's logits small", factors,
+                isFactor),
+      addNumber(app, "--bias-update-rate", optimizer.biasUpdateRate,
+                "What a step adds to or takes from a router's correction bias", factors, isFactor),
       addNumber(app, "--weight-decay", optimizer.weightDecay, "Weight decay of AdamW", "a number >= 0",
                 [](double value) { return value >= 0 && std::isfinite(value); }),
       addNumber(app, "--clip-norm", optimizer.clipNorm, "Largest gradient norm; inf for no clipping",
@@ -142,6 +167,7 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
     line.optimizer.microBatches = line.microBatches;
     line.loss.tokens /= line.microBatches;
     line.loss.takesLabelCount = line.microBatches > 1;
+    line.loss.microBatches = line.microBatches;
   });
 }
 

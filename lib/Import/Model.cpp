@@ -90,6 +90,13 @@ llvm::Expected<std::vector<Parameter>> mlir::plateau::importer::listParameters(c
       continue;
     }
     addToLayer("mlp.gate", {experts.experts, hidden}, ParameterGroup::Router);
+    if (experts.correctionBias)
+      parameters.push_back({("model.layers." + Twine(layer) + ".mlp.gate.e_score_correction_bias").str(),
+                            {experts.experts},
+                            ParameterGroup::Router,
+                            layer,
+                            Shard::None,
+                            /*isTrained=*/false});
     // All experts in one tensor, gate above up, under the names of transformers.
     auto addExperts = [&](StringRef name, int64_t out, int64_t in) {
       parameters.push_back({("model.layers." + Twine(layer) + ".mlp.experts." + name).str(),

@@ -95,10 +95,10 @@ llvm::Error run::writeGemmShapes(llvm::StringRef path, const RankSpans &spans) {
         continue;
       std::array<int64_t, 8> shape;
       std::copy_n(span.shape, shape.size(), shape.begin());
-      // A grouped product stands as one for each expert, of their mean number of rows.
+      // A grouped product stands as one for each expert, of their mean number of rows to the next 256.
       if (!isCall(span, "plr_gemm")) {
         int64_t &rows = shape[isCall(span, "plr_grouped_gemm_grad") ? 7 : 5];
-        rows = std::max<int64_t>((rows / span.products + 32) / 64 * 64, 64);
+        rows = std::max<int64_t>((rows / span.products + 128) / 256 * 256, 64);
       }
       Use &use = uses[shape];
       use.count += span.products;

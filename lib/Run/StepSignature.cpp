@@ -14,6 +14,7 @@ using moe::Role;
 static constexpr StringRef roleName = "moe.role";
 static constexpr StringRef donatedName = "moe.donated";
 static constexpr StringRef layoutName = "moe.layout";
+static constexpr StringRef bufferName = "moe.buffer";
 static constexpr StringRef batchName = "moe.batch";
 static constexpr StringRef embeddingName = "model.embed_tokens.weight";
 
@@ -83,6 +84,7 @@ private:
   LogicalResult readBatch(BatchShape &batch);
   LogicalResult readGroup(StateGroup &group, Role role);
   LogicalResult checkGroups(StepSignature &signature);
+  LogicalResult readBuffers(StepSignature &signature);
   LogicalResult findParts(StepSignature &signature);
   FailureOr<int64_t> findVocabulary(const StepSignature &signature);
 
@@ -198,6 +200,22 @@ LogicalResult SignatureReader::checkGroups(StepSignature &signature) {
   return success();
 }
 
+/// State with a rule of its own has no role: its new value is the result to which it is donated.
+LogicalResult SignatureReader::readBuffers(StepSignature &signature) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, bufferName);
+    if (!name)
+      continue;
+    std::optional<unsigned> result = getDonatedResult(function, i);
+    if (!result)
+      return emitError(function.getLoc()) << "@" << function.getName() << ": argument " << i << " is the state '"
+                                          << name.getValue() << "' and is donated to no result";
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(function.getArgumentTypes()[i]).getShape();
+    signature.buffers.push_back({name.str(), i, *result, SmallVector<int64_t>(shape)});
+  }
+  return success();
+}
+
 LogicalResult SignatureReader::findParts(StepSignature &signature) {
   for (moe::MemberAttr member : signature.parameters.layout.getMembers()) {
     FlatSymbolRefAttr shard = member.getParameter().getShard();
@@ -255,7 +273,7 @@ FailureOr<StepSignature> SignatureReader::read() {
       failed(readGroup(signature.gradients, Role::Gradients)) ||
       failed(readGroup(signature.first, Role::FirstMoment)) ||
       failed(readGroup(signature.second, Role::SecondMoment)) || failed(checkGroups(signature)) ||
-      failed(findParts(signature)))
+      failed(readBuffers(signature)) || failed(findParts(signature)))
     return failure();
   if (arguments.contains(Role::TokenCount) &&
       failed(findTyped(signature.tokenCount.emplace(), Role::TokenCount, false, counter)))

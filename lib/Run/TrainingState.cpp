@@ -57,6 +57,16 @@ static llvm::Error zeroGroup(StepExecutor &executor, const StateGroup &group) {
   return llvm::Error::success();
 }
 
+static llvm::Error zeroBuffers(StepExecutor &executor, const StepSignature &signature) {
+  for (const StateBuffer &buffer : signature.buffers) {
+    std::vector<char> zeros(buffer.getBytes());
+    for (int rank = 0; rank < executor.getRanks(); ++rank)
+      if (auto error = executor.writeArgument(rank, buffer.argument, zeros))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
 /// Sets the parameters of a rank, and the master when there is one, from f32 values of the whole group.
 static llvm::Error writeParameters(StepExecutor &executor, const StepSignature &signature, int rank,
                                    llvm::ArrayRef<float> values) {
@@ -94,7 +104,7 @@ llvm::Error run::drawState(StepExecutor &executor, const StepSignature &signatur
   for (const StateGroup *group : {&signature.gradients, &signature.first, &signature.second})
     if (auto error = zeroGroup(executor, *group))
       return error;
-  return llvm::Error::success();
+  return zeroBuffers(executor, signature);
 }
 
 static std::string formatShape(llvm::ArrayRef<int64_t> shape) {
@@ -149,6 +159,8 @@ static llvm::StringSet<> getNames(const StepSignature &signature, bool complete)
     if (group == &signature.parameters || (complete && group != &signature.gradients))
       for (MemberAttr member : group->layout.getMembers())
         names.insert(getTensorName(*group, member));
+  for (const StateBuffer &buffer : signature.buffers)
+    names.insert(buffer.name);
   if (complete)
     names.insert_range(llvm::ArrayRef<llvm::StringRef>{"step", "batch"});
   return names;
@@ -163,6 +175,9 @@ llvm::Error run::checkTensorNames(const StepSignature &signature) {
         if (std::string name = getTensorName(*group, member); !names.insert(name).second)
           return makeError("parameter '{0}': its name cannot be saved: '{1}' stands for something else in the file",
                            member.getParameter().getName(), name);
+  for (const StateBuffer &buffer : signature.buffers)
+    if (!names.insert(buffer.name).second)
+      return makeError("state '{0}': its name cannot be saved: it stands for something else in the file", buffer.name);
   return llvm::Error::success();
 }
 
@@ -193,6 +208,24 @@ static llvm::Error checkValues(llvm::StringRef path, const StepSignature &signat
   return llvm::Error::success();
 }
 
+static llvm::Error loadBuffers(StepExecutor &executor, const StepSignature &signature, const SafetensorsReader &file) {
+  for (const StateBuffer &buffer : signature.buffers) {
+    auto entry = findTensor(file, buffer.name, "F32", buffer.shape);
+    if (!entry)
+      return entry.takeError();
+    llvm::ArrayRef<char> bytes = file.getData(**entry);
+    for (size_t offset = 0; offset < bytes.size(); offset += sizeof(float))
+      if (float value = llvm::bit_cast<float>(llvm::support::endian::read32le(bytes.data() + offset));
+          !std::isfinite(value))
+        return makeError("{0}: tensor '{1}' has {2} as element {3}; a run starts from finite numbers", file.getPath(),
+                         buffer.name, toText(value), offset / sizeof(float));
+    for (int rank = 0; rank < executor.getRanks(); ++rank)
+      if (auto error = executor.writeArgument(rank, buffer.argument, bytes))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const StepSignature &signature,
                                                 llvm::StringRef path, llvm::function_ref<void(llvm::StringRef)> note) {
   auto file = SafetensorsReader::open(path);
@@ -211,6 +244,8 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
 
   const StateGroup &parameters = signature.parameters;
   if (auto error = zeroGroup(executor, signature.gradients))
+    return error;
+  if (auto error = loadBuffers(executor, signature, *file))
     return error;
   if (!complete) {
     // Parameters that a bf16 step is to round may come as f32: the master then has all their bits.
@@ -311,6 +346,8 @@ llvm::Error run::saveState(StepExecutor &executor, const StepSignature &signatur
     groups.push_back(&*signature.master);
   groups.insert(signature.parameters.elementType.isBF16() ? groups.end() : groups.begin(), &signature.parameters);
   std::vector<SafetensorsEntry> entries = {{"step", "I64", {}}, {"batch", "I64", {}}};
+  for (const StateBuffer &buffer : signature.buffers)
+    entries.push_back({buffer.name, "F32", {buffer.shape.begin(), buffer.shape.end()}});
   for (const StateGroup *group : groups)
     addEntries(entries, signature, *group);
   auto writer = SafetensorsWriter::create(path, std::move(entries));
@@ -318,6 +355,12 @@ llvm::Error run::saveState(StepExecutor &executor, const StepSignature &signatur
     return writer.takeError();
   appendCounter(*writer, counters.update);
   appendCounter(*writer, counters.batch);
+  for (const StateBuffer &buffer : signature.buffers) {
+    std::vector<char> bytes(buffer.getBytes());
+    if (auto error = executor.readArgument(0, buffer.argument, bytes))
+      return error;
+    writer->append(bytes);
+  }
   for (const StateGroup *group : groups)
     if (auto error = appendGroup(*writer, executor, signature, *group))
       return error;

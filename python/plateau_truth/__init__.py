@@ -1,4 +1,4 @@
-"""The independent truth: a dense Qwen3-style training step written from its equations in JAX.
+"""The independent truth: a Qwen3-style training step, dense or with experts, written from its equations in JAX.
 
 It shares nothing with the compiler: no code, no kernel, no formula of an adjoint (jax.grad derives them). Float64 is the
 reference; the bfloat16 form is what a JAX user would write and serves as a yardstick for rounding.

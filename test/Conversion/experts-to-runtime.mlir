@@ -1,16 +1,17 @@
 // RUN: plateau-opt %s -split-input-file -convert-moe-to-runtime | FileCheck %s
 
-// A group is asked for once, by the grid's shape and the axes as bits; the grid itself is gone. A plan gives its rows when it is
+// A group is asked for once, at the start, by the grid's shape and the axes as bits; the grid itself is gone. A plan gives its rows when it is
 // made, and goes back once, after the last op that reads it; rows are allocated by their number.
 // CHECK-NOT: shard.grid
 // CHECK-LABEL: llvm.func @lifetimes(
 // CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK: %[[LANE:.*]] = llvm.call @plr_get_lane(%[[CONTEXT]]
+// CHECK: %[[DIMENSIONS:.*]] = llvm.mlir.constant(2 : i64) : i64
+// CHECK: %[[AXES:.*]] = llvm.mlir.constant(2 : i64) : i64
+// CHECK: %[[GROUP:.*]] = llvm.call @plr_get_group(%[[CONTEXT]], %{{.*}}, %[[DIMENSIONS]], %[[AXES]])
 // CHECK: %[[IDS:.*]] = llvm.load
 // CHECK: %[[X:.*]] = llvm.load
 // CHECK: %[[W:.*]] = llvm.load
-// CHECK: %[[AXES:.*]] = llvm.mlir.constant(2 : i64) : i64
-// CHECK: %[[GROUP:.*]] = llvm.call @plr_get_group(%[[CONTEXT]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: %[[PLAN:.*]] = llvm.call @plr_plan_create(%[[LANE]], %{{.*}}, %[[GROUP]], %{{.*}}, %{{.*}}, %{{.*}}, %[[IDS]])
 // CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_rows(%[[PLAN]])
 // CHECK: %[[FIVE:.*]] = llvm.mlir.constant(20 : i64) : i64
@@ -147,12 +148,13 @@ func.func @in_group(%ids: tensor<8x2xi32>, %x: tensor<8x5xf32>, %d: tensor<8x3xf
 // A sum takes the buffer of a value that dies, and a buffer of its own beside one that is read again or is the caller's. A gather and
 // a scatter have their own: 4 parts from one, and one of 4.
 // CHECK-LABEL: llvm.func @collectives(
-// CHECK: %[[X:.*]] = llvm.load
+// CHECK: %[[ROWS:.*]] = llvm.call @plr_get_group(
 // CHECK: %[[GROUP:.*]] = llvm.call @plr_get_group(
+// CHECK-NOT: plr_get_group
+// CHECK: %[[X:.*]] = llvm.load
 // CHECK: %[[A:.*]] = llvm.call @plr_allocate
 // CHECK: llvm.call @plr_all_reduce(%[[LANE:.*]], %{{.*}}, %[[GROUP]], %{{.*}}, %{{.*}}, %[[X]], %[[A]])
 // CHECK: llvm.call @plr_all_reduce(%[[LANE]], %{{.*}}, %[[GROUP]], %{{.*}}, %{{.*}}, %[[A]], %[[A]])
-// CHECK: %[[ROWS:.*]] = llvm.call @plr_get_group(
 // CHECK: %[[B:.*]] = llvm.call @plr_allocate
 // CHECK: llvm.call @plr_all_reduce(%[[LANE]], %{{.*}}, %[[ROWS]], %{{.*}}, %{{.*}}, %[[A]], %[[B]])
 // CHECK: %[[MANY:.*]] = llvm.mlir.constant(128 : i64) : i64
@@ -198,13 +200,14 @@ func.func @onto(%ids: tensor<8x2xi32>, %x: tensor<8x5xf32>) -> (tensor<2x5x5xf32
 
 // -----
 
-// The fields of a routing go to the call on the stack; the score is the runtime's number (sigmoid, 2).
+// The fields of a routing go to the call on the stack, at the start of the function; the score is the runtime's number (sigmoid, 2).
 // CHECK-LABEL: llvm.func @route(
+// CHECK: llvm.alloca
+// CHECK: %[[FIELDS:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(i64, i64, i64, i64, i32, i32, f32)>
 // CHECK: %[[E:.*]] = llvm.mlir.constant(6 : i64) : i64
 // CHECK: %[[K:.*]] = llvm.mlir.constant(3 : i64) : i64
 // CHECK: %[[SCORE:.*]] = llvm.mlir.constant(2 : i32) : i32
 // CHECK: %[[SCALE:.*]] = llvm.mlir.constant(2.500000e+00 : f32) : f32
-// CHECK: %[[FIELDS:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(i64, i64, i64, i64, i32, i32, f32)>
 // CHECK: llvm.store %[[E]],
 // CHECK: llvm.store %[[K]],
 // CHECK: llvm.store %[[SCORE]],

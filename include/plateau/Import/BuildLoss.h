@@ -16,6 +16,8 @@ namespace mlir::plateau::importer {
 enum class WorkingType { F32, BF16 };
 /// What of the forward pass is computed again in the backward pass.
 enum class Checkpoint { None, Layer };
+/// Over which tokens the loads of experts are to be even: those of all ranks, or those of each sequence.
+enum class BalanceKind { Global, Sequence };
 
 struct LossOptions {
   int64_t ranks = 1;
@@ -28,6 +30,13 @@ struct LossOptions {
   bool takesLabelCount = false;
   /// Whether a rank may have less tokens than rows, and the loss is told how many: the rows after them are padding.
   bool padded = false;
+  /// Such parts of a step, each of `tokens`.
+  int64_t microBatches = 1;
+  /// Factor of the loss that evens out experts, when not the configuration's; and of the one that keeps a router's
+  /// logits small.
+  std::optional<double> balanceLoss;
+  BalanceKind balanceKind = BalanceKind::Global;
+  double zLoss = 0;
   WorkingType workingType = WorkingType::F32;
   Checkpoint checkpoint = Checkpoint::None;
 };
@@ -39,8 +48,9 @@ llvm::Error checkLossOptions(const ModelConfig &config, const LossOptions &optio
 /// The dialects that the program uses.
 void registerLossDialects(DialectRegistry &registry);
 
-/// A module whose one function @loss gives the mean loss over the labels of a step. Its parameters are `parameters`, in
-/// their order. Null after an error.
+/// A module whose one function @loss gives a rank's share of the mean loss over the labels of a step, and of the losses
+/// of the routers. Its parameters are `parameters`, in their order; those that are not trained carry moe.buffer, and
+/// for each @loss gives the counts by which it moves. Null after an error.
 OwningOpRef<ModuleOp> buildLoss(MLIRContext *context, const ModelConfig &config, llvm::ArrayRef<Parameter> parameters,
                                 const LossOptions &options);
 

@@ -34,6 +34,10 @@ struct ExpertConfig {
   /// Width of the expert that all tokens share, 0 for none, and whether a sigmoid of its own scales its output.
   int64_t sharedIntermediateSize = 0;
   bool sharedGate = false;
+  /// Whether a bias, which each step moves against the loads of the experts, is added to the scores that choose.
+  bool correctionBias = false;
+  /// Factor of the loss that evens out experts; 0 for no such loss.
+  double balanceLoss = 0;
 };
 
 /// A Qwen3 decoder: Qwen3ForCausalLM, or Qwen3MoeForCausalLM, whose layers may have experts.

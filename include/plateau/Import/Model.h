@@ -1,8 +1,8 @@
 //===----------------------------------------------------------------------===//
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The trained tensors of a model, under the names and in the shapes and order of its Hugging Face checkpoint. Programs
-// are built from this list and counts are sums over it.
+// The tensors of a model that steps change, under the names and in the shapes and order of its Hugging Face checkpoint.
+// Programs are built from this list and counts are sums over it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_IMPORT_MODEL_H
@@ -38,6 +38,8 @@ struct Parameter {
   /// The layer it belongs to, if any.
   std::optional<int64_t> layer;
   Shard shard = Shard::None;
+  /// What is not trained is f32 state that a step moves by a rule of its own.
+  bool isTrained = true;
 
   int64_t getElements() const;
   /// Norm weights start as ones and do not decay; everything else starts at random around zero and decays.

@@ -46,6 +46,15 @@ struct StateGroup {
   int64_t elements = 0; ///< With padding.
 };
 
+/// f32 state that a step moves by a rule of its own; every rank holds the same.
+struct StateBuffer {
+  std::string name;
+  unsigned argument = 0, result = 0;
+  llvm::SmallVector<int64_t> shape;
+
+  int64_t getBytes() const { return ShapedType::getNumElements(shape) * int64_t(sizeof(float)); }
+};
+
 struct StepSignature {
   func::FuncOp function;
   BatchShape batch;
@@ -58,6 +67,7 @@ struct StepSignature {
   unsigned loss = 0, gradientNorm = 0; ///< Results.
   StateGroup parameters, gradients, first, second;
   std::optional<StateGroup> master; ///< There exactly when the parameters are bf16.
+  std::vector<StateBuffer> buffers;
 
   llvm::SmallVector<const StateGroup *> getGroups() const;
   /// The parts in which ranks hold a tensor; 1 when every rank has all of it. Rank r has part r mod parts: the grid

@@ -4,10 +4,10 @@
 //===----------------------------------------------------------------------===//
 // The state of a training run: drawn from a seed, read from a file, written to one.
 //
-// A file holds the parameters under their names. A complete one also holds, for each parameter,
-// "optimizer.first.<name>" and "optimizer.second.<name>" (F32), "master.<name>" (F32) when the parameters are BF16, and
-// two I64 scalars: "step", the number the next update has (1 for the first), and "batch", the number of batches read so
-// far. Going on from a complete file gives the bits of a run that never stopped.
+// A file holds the parameters under their names, and so state that moves by a rule of its own (F32). A complete one
+// also holds, for each parameter, "optimizer.first.<name>" and "optimizer.second.<name>" (F32), "master.<name>" (F32)
+// when the parameters are BF16, and two I64 scalars: "step", the number the next update has (1 for the first), and
+// "batch", the number of batches read so far. Going on from a complete file gives the bits of a run that never stopped.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUN_TRAININGSTATE_H

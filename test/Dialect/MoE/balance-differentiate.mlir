@@ -36,3 +36,25 @@ func.func @loss(%p: tensor<8x4xf32> {moe.parameter = #moe.parameter<"p", decay =
   }
   return %l : tensor<f32>
 }
+
+// -----
+
+// So are counts that ranks have summed: the backward pass asks no other rank for them.
+// CHECK-LABEL: func.func private @loss_and_gradients(
+// CHECK: %[[F:.*]]:2 = moe.checkpoint {{.*}} -> (tensor<f32>, tensor<4xi32>) {
+// CHECK: %[[S:.*]] = shard.all_reduce
+// CHECK: moe.yield %{{.*}}, %[[S]]
+// CHECK: moe.checkpoint recompute ({{.*}}, %[[C:.*]] = %[[F]]#1 : tensor<4xi32>, {{.*}}
+// CHECK-NOT: shard.all_reduce
+// CHECK: moe.balance_loss_grad %{{.*}}, %{{.*}} counts(%[[C]])
+shard.grid @world(shape = 2)
+func.func @loss(%p: tensor<8x4xf32> {moe.parameter = #moe.parameter<"p", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>}) -> tensor<f32> {
+  %l = moe.checkpoint (%a = %p : tensor<8x4xf32>) -> tensor<f32> {
+    %x = math.exp %a : tensor<8x4xf32>
+    %ids, %weights, %counts = moe.route %x routing <top_k = 2, score = sigmoid, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+    %all = shard.all_reduce %counts on @world grid_axes = [0] reduction = sum : tensor<4xi32> -> tensor<4xi32>
+    %b = moe.balance_loss %x counts(%all) coefficient(0.5) routing <top_k = 2, score = sigmoid, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<4xi32>) -> tensor<f32>
+    moe.yield %b : tensor<f32>
+  }
+  return %l : tensor<f32>
+}

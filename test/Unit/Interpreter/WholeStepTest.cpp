@@ -73,11 +73,13 @@ TEST_F(ExactStep, DoesNotDependOnMicroBatchesAndCheckpoints) {
   }
 }
 
-// The other kind of shared expert, weights that are not normalized, tied embeddings, and a master copy.
+// The other kind of shared expert, weights that are not normalized, a correction bias, tied embeddings, and a master
+// copy.
 TEST_F(ExactStep, DoesNotDependOnTheDivisionOfOtherModels) {
   ModelConfig config = makeConfig(Scoring::Sigmoid);
   config.experts.sharedGate = false;
   config.experts.normalize = false;
+  config.experts.correctionBias = true;
   config.tiedEmbedding = true;
   config.sparse = {true, true};
   auto expected = runOnOneRank(config, 2, WorkingType::BF16);

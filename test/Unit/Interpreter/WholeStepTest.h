@@ -194,6 +194,8 @@ protected:
       for (moe::MemberAttr member : group->layout.getMembers())
         append((stringifyRole(group->role) + " " + member.getParameter().getName()).str(), group->result,
                member.getOffset(), member.getElements(), signature.getParts(member));
+    for (const run::StateBuffer &buffer : signature.buffers)
+      append("buffer " + buffer.name, buffer.result, 0, ShapedType::getNumElements(buffer.shape), 1);
     return values;
   }
 

@@ -74,11 +74,19 @@ LogicalResult CheckpointOp::verify() {
   return success();
 }
 
-/// The results that hold what an op of the body wants kept (SavedByCheckpoint), by number.
+/// Whether the results of an op of a body are kept for the backward pass: what wants that (SavedByCheckpoint), and
+/// integers that ranks have agreed on.
+static bool isSaved(Operation *op) {
+  auto isInteger = [](Type type) { return getElementTypeOrSelf(type).isInteger(); };
+  return op->hasTrait<SavedByCheckpoint>() ||
+         (isa<CollectiveOpInterface>(op) && llvm::all_of(op->getResultTypes(), isInteger));
+}
+
+/// The results that hold what is kept of the body, by number.
 static SmallVector<unsigned> getSavedResults(CheckpointOp op) {
   SmallVector<unsigned> saved;
   for (OpOperand &yielded : op.getBody().front().getTerminator()->getOpOperands())
-    if (Operation *origin = yielded.get().getDefiningOp(); origin && origin->hasTrait<SavedByCheckpoint>())
+    if (Operation *origin = yielded.get().getDefiningOp(); origin && isSaved(origin))
       saved.push_back(yielded.getOperandNumber());
   return saved;
 }
@@ -94,7 +102,7 @@ void CheckpointOp::saveMarkedResults(RewriterBase &rewriter) {
   Operation *yield = getBody().front().getTerminator();
   SmallVector<Value> yielded(yield->getOperands());
   for (Operation &op : getBody().front())
-    if (op.hasTrait<SavedByCheckpoint>())
+    if (isSaved(&op))
       for (Value result : op.getResults())
         if (!llvm::is_contained(yielded, result))
           yielded.push_back(result);
@@ -182,8 +190,7 @@ LogicalResult CheckpointOp::buildAdjoint(OpBuilder &builder, Location loc, Value
     again.map(yielded[index], argument);
   auto locate = [](Location inside) { return withPhase(inside, Phase::Backward); };
   for (Operation &op : body.without_terminator()) {
-    if (op.hasTrait<SavedByCheckpoint>() &&
-        llvm::all_of(op.getResults(), [&](Value result) { return again.contains(result); }))
+    if (isSaved(&op) && llvm::all_of(op.getResults(), [&](Value result) { return again.contains(result); }))
       continue;
     Operation *clone = inner.clone(op, again);
     clone->walk([&](Operation *copied) { copied->setLoc(locate(copied->getLoc())); });

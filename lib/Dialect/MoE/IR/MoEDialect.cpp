@@ -177,6 +177,15 @@ LogicalResult MoEDialect::verifyRegionArgAttribute(Operation *op, unsigned regio
       return fail("needs a static tensor of f32 or bf16");
     return success();
   }
+  if (name == "moe.buffer") {
+    auto buffer = dyn_cast<StringAttr>(attribute.getValue());
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!buffer || buffer.empty())
+      return fail("must be the name of the state");
+    if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isF32())
+      return fail("needs a static tensor of f32");
+    return success();
+  }
   if (name == "moe.layout") {
     auto layout = dyn_cast<LayoutAttr>(attribute.getValue());
     if (!layout)

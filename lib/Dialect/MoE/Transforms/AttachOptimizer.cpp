@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
@@ -48,11 +49,12 @@ struct Evaluation {
   func::FuncOp gradients;
   SmallVector<unsigned> data; ///< Arguments that hold tokens and what belongs to them.
   std::optional<unsigned> labelCount;
-  SmallVector<Value> parameters;
+  SmallVector<unsigned> bufferArguments; ///< Arguments that hold state with a rule of its own.
+  SmallVector<Value> parameters, buffers;
 
   static bool isForEachToken(func::FuncOp function, unsigned index);
   SmallVector<Value> build(OpBuilder &builder, ValueRange data, Value labelCount);
-  /// The sums over all micro-batches of what build gives, in f32.
+  /// The sums over all micro-batches of what build gives, in f32; of integers, in their type.
   SmallVector<Value> buildLoop(OpBuilder &builder, ValueRange data, Value labelCount, int64_t microBatches);
 };
 
@@ -105,6 +107,15 @@ struct Signature {
     results.push_back(type);
     resultAttrs.push_back(describe(role, {}, std::nullopt));
     return results.size() - 1;
+  }
+
+  void addBuffer(Type type, StringAttr name) {
+    results.push_back(type);
+    resultAttrs.push_back(DictionaryAttr::get(context));
+    NamedAttrList attrs;
+    attrs.append("moe.buffer", name);
+    attrs.append("moe.donated", IntegerAttr::get(IntegerType::get(context, 64), results.size() - 1));
+    addArgument(type, attrs.getDictionary(context));
   }
 
   void addGroup(Type type, Role role, LayoutAttr layout) {
@@ -197,6 +208,8 @@ LogicalResult AttachOptimizer::verifyOptions(Operation *op) {
     return op->emitError() << "beta1 and beta2 are " << beta1 << " and " << beta2 << ": they must be in [0, 1)";
   if (!(toF32(epsilon) > 0) || !std::isfinite(toF32(epsilon)))
     return op->emitError() << "epsilon is " << epsilon << ": it must be more than 0, and finite, in f32";
+  if (!(toF32(biasUpdateRate) >= 0) || !std::isfinite(toF32(biasUpdateRate)))
+    return op->emitError() << "bias-update-rate is " << biasUpdateRate << ": it must be at least 0, and finite, in f32";
   if (microBatches < 1)
     return op->emitError() << "micro-batches is " << static_cast<int64_t>(microBatches) << ": it must be at least 1";
   if (shardElements < 1 || shardElements > maxElements)
@@ -244,6 +257,8 @@ SmallVector<Value> Evaluation::build(OpBuilder &builder, ValueRange values, Valu
     mapping.map(gradients.getArgument(index), value);
   if (labelCount)
     mapping.map(gradients.getArgument(*labelCount), count);
+  for (auto [index, buffer] : llvm::zip_equal(bufferArguments, buffers))
+    mapping.map(gradients.getArgument(index), buffer);
   unsigned next = 0;
   for (BlockArgument argument : gradients.getArguments())
     if (gradients.getArgAttr(argument.getArgNumber(), "moe.parameter"))
@@ -261,6 +276,11 @@ SmallVector<Value> Evaluation::buildLoop(OpBuilder &builder, ValueRange values, 
   int64_t tokens = gradients->getAttrOfType<BatchAttr>("moe.batch").getTokens();
   SmallVector<Value> sums;
   for (Value result : gradients.getBody().front().getTerminator()->getOperands()) {
+    if (getElementTypeOrSelf(result.getType()).isInteger()) {
+      auto zeros = builder.getZeroAttr(result.getType());
+      sums.push_back(arith::ConstantOp::create(builder, result.getLoc(), zeros));
+      continue;
+    }
     Value zero = arith::ConstantOp::create(builder, result.getLoc(), builder.getZeroAttr(f32));
     Value empty =
         tensor::EmptyOp::create(builder, result.getLoc(), cast<RankedTensorType>(result.getType()).getShape(), f32);
@@ -282,6 +302,10 @@ SmallVector<Value> Evaluation::buildLoop(OpBuilder &builder, ValueRange values, 
                                    }
                                    SmallVector<Value> next;
                                    for (auto [sum, result] : llvm::zip_equal(carried, build(inner, parts, count))) {
+                                     if (getElementTypeOrSelf(sum.getType()).isInteger()) {
+                                       next.push_back(arith::AddIOp::create(inner, result.getLoc(), sum, result));
+                                       continue;
+                                     }
                                      Value wide = result;
                                      if (sum.getType() != result.getType())
                                        wide = arith::ExtFOp::create(inner, result.getLoc(), sum.getType(), result);
@@ -351,7 +375,7 @@ LogicalResult AttachOptimizer::attach() {
   auto gradientGroup = microBatches > 1 ? state : group;
 
   Signature signature{context, {}, {}, {}, {}};
-  Evaluation evaluation{gradients, {}, std::nullopt, {}};
+  Evaluation evaluation{gradients, {}, std::nullopt, {}, {}, {}};
   std::optional<unsigned> labels;
   for (unsigned index = 0; index < gradients.getNumArguments(); ++index) {
     if (gradients.getArgAttr(index, "moe.parameter"))
@@ -359,6 +383,10 @@ LogicalResult AttachOptimizer::attach() {
     auto role = gradients.getArgAttrOfType<RoleAttr>(index, "moe.role");
     if (role && role.getValue() == Role::LabelCount) {
       evaluation.labelCount = index;
+      continue;
+    }
+    if (gradients.getArgAttr(index, "moe.buffer")) {
+      evaluation.bufferArguments.push_back(index);
       continue;
     }
     if (role && role.getValue() == Role::Labels)
@@ -382,6 +410,13 @@ LogicalResult AttachOptimizer::attach() {
   signature.addGroup(state, Role::SecondMoment, layout);
   if (hasMaster)
     signature.addGroup(state, Role::Master, layout);
+  size_t buffers = evaluation.bufferArguments.size();
+  if (gradients.getNumResults() != 1 + layout.getMembers().size() + buffers)
+    return gradients.emitError() << "has " << gradients.getNumResults() << " results: they must be the loss, "
+                                 << layout.getMembers().size() << " gradients and counts for " << buffers << " buffers";
+  for (unsigned index : evaluation.bufferArguments)
+    signature.addBuffer(gradients.getArgumentTypes()[index],
+                        gradients.getArgAttrOfType<StringAttr>(index, "moe.buffer"));
 
   builder.setInsertionPoint(gradients);
   Location loc = withScope(NameLoc::get(builder.getStringAttr("optimizer")),
@@ -406,6 +441,7 @@ LogicalResult AttachOptimizer::attach() {
                              ScopeAttr::get(context, Phase::Forward, Component::Parameters, std::nullopt));
   auto unpack = UnpackOp::create(builder, views, tensors, groups[0], layout);
   evaluation.parameters = llvm::to_vector_of<Value>(unpack.getResults());
+  evaluation.buffers = llvm::to_vector_of<Value>(arguments.take_back(buffers));
   ValueRange values = arguments.take_front(evaluation.data.size());
   Value count;
   if (evaluation.labelCount) {
@@ -418,13 +454,14 @@ LogicalResult AttachOptimizer::attach() {
   }
   SmallVector<Value> results = microBatches > 1 ? evaluation.buildLoop(builder, values, count, microBatches)
                                                 : evaluation.build(builder, values, count);
-  for (auto [gradient, member] : llvm::zip_equal(MutableArrayRef(results).drop_front(), layout.getMembers()))
+  MutableArrayRef<Value> parts = MutableArrayRef(results).slice(1, layout.getMembers().size());
+  for (auto [gradient, member] : llvm::zip_equal(parts, layout.getMembers()))
     gradient = ranks->sumGradient(builder, gradient.getLoc(), gradient, member.getParameter());
   results[0] = ranks->sumOverAll(builder, results[0].getLoc(), results[0]);
 
   Location pack = withScope(NameLoc::get(builder.getStringAttr("gradients")),
                             ScopeAttr::get(context, Phase::Backward, Component::Gradients, std::nullopt));
-  Value packed = PackOp::create(builder, pack, groups[1], ArrayRef(results).drop_front(), layout);
+  Value packed = PackOp::create(builder, pack, groups[1], parts, layout);
   Value norm = GradNormOp::create(builder, loc, scalar, ranks->sumSquares(builder, loc, packed, layout));
   Value factor = ClipFactorOp::create(builder, loc, scalar, norm, builder.getF32FloatAttr(clipNorm));
   auto update =
@@ -436,6 +473,11 @@ LogicalResult AttachOptimizer::attach() {
                                  update.getNewSecond()};
   if (hasMaster)
     returned.push_back(update.getNewMaster());
+  for (auto [buffer, counts] : llvm::zip_equal(evaluation.buffers, ArrayRef(results).take_back(buffers))) {
+    Value all = ranks->sumOverAll(builder, loc, counts);
+    returned.push_back(UpdateBiasOp::create(builder, loc, buffer.getType(), buffer, all, factor,
+                                            builder.getF32FloatAttr(biasUpdateRate)));
+  }
   func::ReturnOp::create(builder, loc, returned);
 
   gradients.erase();

@@ -34,10 +34,39 @@ struct Differentiate : moe::impl::MoEDifferentiateBase<Differentiate> {
   }
 
 private:
+  /// Types of the arguments that are state with a rule of its own.
+  static SmallVector<Type> getBuffers(func::FuncOp loss) {
+    SmallVector<Type> types;
+    for (unsigned index = 0; index < loss.getNumArguments(); ++index)
+      if (loss.getArgAttr(index, "moe.buffer"))
+        types.push_back(loss.getArgumentTypes()[index]);
+    return types;
+  }
+
+  /// After the loss come the counts that each buffer is updated by, and nothing else.
+  LogicalResult verifyCounts(func::FuncOp loss, ArrayRef<Type> buffers) {
+    bool isRight = loss.getNumResults() == 1 + buffers.size();
+    for (unsigned index = 0; isRight && index < buffers.size(); ++index) {
+      auto role = loss.getResultAttrOfType<RoleAttr>(1 + index, "moe.role");
+      isRight = role && role.getValue() == Role::ExpertCounts &&
+                loss.getResultTypes()[1 + index] ==
+                    cast<RankedTensorType>(buffers[index]).clone(IntegerType::get(&getContext(), 32));
+    }
+    if (!isRight)
+      return loss.emitError() << "@" << function << " has " << buffers.size()
+                              << " arguments with moe.buffer: after the loss it must have, for each in order, a result "
+                                 "with the role expert_counts, of its shape and i32";
+    return success();
+  }
+
   LogicalResult addGradients(func::FuncOp loss) {
     auto scalar = RankedTensorType::get({}, Float32Type::get(&getContext()));
-    if (!loss.getBody().hasOneBlock() || loss.getNumResults() != 1 || loss.getResultTypes()[0] != scalar)
+    SmallVector<Type> buffers = getBuffers(loss);
+    if (!loss.getBody().hasOneBlock() || loss.getNumResults() < 1 || loss.getResultTypes()[0] != scalar ||
+        (buffers.empty() && loss.getNumResults() != 1))
       return loss.emitError() << "@" << function << " must have one block and one result of type " << scalar;
+    if (failed(verifyCounts(loss, buffers)))
+      return failure();
     std::string name = function + "_and_gradients";
     if (getOperation().lookupSymbol(name))
       return loss.emitError() << "@" << name << " exists already";
@@ -60,6 +89,7 @@ private:
 
     OpBuilder builder(terminator);
     Value result = terminator->getOperand(0);
+    SmallVector<Value> counts(terminator->getOperands().drop_front());
     auto locate = [](Location loc) { return withPhase(loc, Phase::Backward); };
     llvm::DenseMap<Value, Value> cotangents;
     cotangents[result] =
@@ -76,11 +106,17 @@ private:
       }
       results.push_back(gradient);
     }
+    llvm::append_range(results, counts);
     terminator->setOperands(results);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value value) { return value.getType(); });
     gradients.setType(FunctionType::get(&getContext(), gradients.getArgumentTypes(), types));
     SmallVector<DictionaryAttr> attributes(results.size(), DictionaryAttr::get(&getContext()));
-    attributes[0] = DictionaryAttr::get(&getContext(), function_interface_impl::getResultAttrs(loss, 0));
+    auto keep = [&](unsigned from, unsigned to) {
+      attributes[to] = DictionaryAttr::get(&getContext(), function_interface_impl::getResultAttrs(loss, from));
+    };
+    keep(0, 0);
+    for (unsigned index = 0; index < counts.size(); ++index)
+      keep(1 + index, results.size() - counts.size() + index);
     gradients.setAllResultAttrs(attributes);
     return success();
   }

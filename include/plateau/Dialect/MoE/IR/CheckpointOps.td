@@ -14,8 +14,8 @@ def MoE_CheckpointOp : MoE_Op<"checkpoint", [
   let summary = "A region whose values are not kept for the backward pass";
   let description = [{
     Evaluates its body on `inputs`. Only the inputs live on to the backward pass, where the body is evaluated again and then
-    taken backwards, inside one region marked `recompute`; and the results of `moe.route` and `moe.plan`, so that routing is
-    decided once: `moe-differentiate` adds them to the region's results. The regions are isolated, so no pass can merge the second
+    taken backwards, inside one region marked `recompute`; and the results of `moe.route` and `moe.plan`, and of collectives on
+    integers, so that routing is decided once: `moe-differentiate` adds them to the region's results. The regions are isolated, so no pass can merge the second
     evaluation with the first; `moe-inline-checkpoints` opens them once no such pass follows.
 
     **Constraints**

@@ -40,6 +40,7 @@ def MoE_Dialect : Dialect {
     "::mlir::plateau::moe::RoleAttr":$role,
     "::mlir::plateau::moe::LayoutAttr":$layout,
     "::mlir::plateau::moe::ParameterAttr":$parameter,
+    "::mlir::StringAttr":$buffer,
     "::mlir::IntegerAttr":$donated
   );
   let hasOperationAttrVerify = 1;

@@ -26,12 +26,13 @@ def MoEDifferentiate : Pass<"moe-differentiate", "::mlir::ModuleOp"> {
     Adds the private function `@<function>_and_gradients`: the body of `@<function>`, then its adjoint, in reverse mode. Its
     results are the loss and, in the order of the arguments, the gradient of each argument that carries `moe.parameter`, in
     the argument's type; an argument that the loss does not depend on gets zeros. A value that is used several times sums
-    its cotangents in f32.
+    its cotangents in f32. An argument that carries `moe.buffer` is state with a rule of its own: for each, in order, the function
+    has a result with the role expert_counts after the loss, which stands after the gradients in the new function.
 
     Ops are taken backwards by `DifferentiableOpInterface`. A residual of an op outside checkpoint regions stays live from
     its forward op to its adjoint; of a `moe.checkpoint` only the inputs do, and the adjoint evaluates the body again.
 
-    **Requires** the function to have one block and one result of type tensor<f32>.
+    **Requires** the function to have one block and one result of type tensor<f32>, before the counts of buffers.
     **Ensures** the loss is computed by the same ops as before. The bytes live between forward and backward are those of the
     declared residuals: Σ over ops outside regions of their residuals + Σ over regions of their inputs.
     **Does not** remove what the backward pass computes in vain; canonicalize does.
@@ -51,6 +52,9 @@ def MoEAttachOptimizer : Pass<"moe-attach-optimizer", "::mlir::ModuleOp"> {
 
     Weight decay applies to the tensors whose `#moe.parameter` says so.
 
+    An argument that carries `moe.buffer` becomes an argument and a result of `@step`, donated: `moe.update_bias` moves it once a
+    step by the counts of all micro-batches and ranks, unless the step is skipped.
+
     **Requires** `moe-differentiate` to have run, and all parameters to have one element type.
     **Ensures** with Θ parameters (padded to a multiple of `shard-elements`) the groups hold, for f32, 4Θ bytes of
     parameters, 4Θ of gradients and 8Θ of state; for bf16 2Θ, 2Θ and 12Θ.
@@ -64,6 +68,8 @@ def MoEAttachOptimizer : Pass<"moe-attach-optimizer", "::mlir::ModuleOp"> {
     Option<"epsilon", "epsilon", "double", "1e-8", "added to the root of the second moment, more than 0">,
     Option<"microBatches", "micro-batches", "int64_t", "1",
            "how many batches of the loss a step computes one after the other, adding their gradients in f32">,
+    Option<"biasUpdateRate", "bias-update-rate", "double", "0.001",
+           "what moe.update_bias adds to or takes from the bias of an expert, at least 0">,
     Option<"shardElements", "shard-elements", "int64_t", "1", "groups are padded to a multiple of this many elements">
   ];
   let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::scf::SCFDialect", "::mlir::shard::ShardDialect",
