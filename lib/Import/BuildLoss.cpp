@@ -29,7 +29,7 @@ static constexpr int32_t ignoreIndex = -100;
 
 namespace {
 /// One decoder layer: its parameters, and the values it reads. `inputs` are the residual stream, cosines, sines, starts
-/// of documents, then the parameters.
+/// of documents, then the parameters, then the number of tokens where a layer with experts needs it.
 struct Layer {
   int64_t index;
   ArrayRef<Parameter> parameters;
@@ -39,6 +39,8 @@ struct Layer {
   Value getCos() const { return inputs[1]; }
   Value getSin() const { return inputs[2]; }
   Value getStarts() const { return inputs[3]; }
+  /// Null when all rows are tokens.
+  Value getTokenCount() const { return inputs.size() > 4 + parameters.size() ? inputs.back() : Value(); }
   /// The value of "model.layers.<index>.<name>.weight".
   Value getWeight(const Twine &name) const { return getTensor(name + ".weight"); }
   /// The value of "model.layers.<index>.<name>".
@@ -137,6 +139,7 @@ private:
   const LossOptions &options;
   Type working;
   llvm::StringMap<Value> weights;
+  Value tokenCount; ///< Null when all rows are tokens.
 };
 } // namespace
 
@@ -214,6 +217,9 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
         locate(Component::Parameters, parameter.name, parameter.layer));
   }
 
+  if (options.padded)
+    add(getTensor({}, builder.getI32Type()), "moe.role", moe::RoleAttr::get(context, moe::Role::TokenCount),
+        NameLoc::get(builder.getStringAttr("token_count")));
   if (options.takesLabelCount)
     add(results.front(), "moe.role", moe::RoleAttr::get(context, moe::Role::LabelCount),
         NameLoc::get(builder.getStringAttr("label_count")));
@@ -231,6 +237,8 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
   builder.setInsertionPointToStart(body);
   for (auto [parameter, argument] : llvm::zip_equal(parameters, body->getArguments().slice(4, parameters.size())))
     weights[parameter.name] = argument;
+  if (options.padded)
+    tokenCount = body->getArgument(4 + parameters.size());
   return function;
 }
 
@@ -376,11 +384,12 @@ LayerResults LossBuilder::buildExperts(const Layer &layer, Value x) {
                                       experts.keptGroups, experts.normalize,
                                       builder.getF32FloatAttr(static_cast<float>(experts.scale)));
   SmallVector<int64_t> slots = {options.tokens, experts.topK};
-  auto route = moe::RouteOp::create(
-      builder, routing("route"),
-      TypeRange{getTensor(slots, builder.getI32Type()), getTensor(slots, builder.getF32Type()),
-                getTensor({experts.experts}, builder.getI32Type())},
-      logits, hasBias(layer.index) ? layer.getTensor("mlp.gate.e_score_correction_bias") : Value(), choice);
+  Value bias = hasBias(layer.index) ? layer.getTensor("mlp.gate.e_score_correction_bias") : Value();
+  auto route =
+      moe::RouteOp::create(builder, routing("route"),
+                           TypeRange{getTensor(slots, builder.getI32Type()), getTensor(slots, builder.getF32Type()),
+                                     getTensor({experts.experts}, builder.getI32Type())},
+                           logits, bias, layer.getTokenCount(), choice);
 
   auto grid = FlatSymbolRefAttr::get(context, expertGrid);
   auto planType = moe::PlanType::get(context, experts.experts, options.expertRanks, options.tokens, experts.topK);
@@ -478,6 +487,8 @@ Value LossBuilder::buildLayers(Value stream, Value cos, Value sin, Value starts,
     SmallVector<Value> inputs = {stream, cos, sin, starts};
     for (const Parameter &member : members)
       inputs.push_back(weights.lookup(member.name));
+    if (tokenCount && config.isSparse(index))
+      inputs.push_back(tokenCount);
     Layer layer = {index, members, inputs};
     LayerResults results = options.checkpoint == Checkpoint::Layer ? buildCheckpointed(layer) : buildLayer(layer);
     stream = results.stream;
@@ -558,6 +569,11 @@ llvm::Error mlir::plateau::importer::checkLossOptions(const ModelConfig &config,
   if (config.sparse.empty() && (options.balanceLoss.value_or(0) > 0 || options.zLoss > 0))
     return llvm::createStringError(
         "no layer has experts: there is no router to have a loss (--balance-loss, --z-loss)");
+  bool hasRouterLoss =
+      !config.sparse.empty() && (options.balanceLoss.value_or(config.experts.balanceLoss) > 0 || options.zLoss > 0);
+  if (options.padded && hasRouterLoss)
+    return llvm::createStringError("losses of routers are not supported with --padded, since they would count padding; "
+                                   "--balance-loss 0 and --z-loss 0 leave them out");
   // Routes are counted in 32 bits; an expert has at most one of each token.
   std::optional<int64_t> tokens = llvm::checkedMul(options.ranks, options.microBatches);
   tokens = tokens ? llvm::checkedMul(*tokens, options.tokens) : std::nullopt;

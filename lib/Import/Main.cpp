@@ -107,6 +107,8 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
               "Ranks that divide the output projection among them (default: 1)"),
       addSize(app, "--micro-batches", line.microBatches,
               "Parts in which a rank's tokens are computed, their gradients added in f32 (default: 1)"),
+      app.add_flag("--padded", line.loss.padded,
+                   "Let each rank have any number of tokens up to --tokens in a step, which the run says"),
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
@@ -159,6 +161,9 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       throw CLI::ValidationError("--micro-batches", std::to_string(line.microBatches) + " does not divide the " +
                                                         std::to_string(line.loss.tokens / line.loss.sequence) +
                                                         " sequences of --tokens");
+    if (line.loss.padded && line.microBatches > 1)
+      throw CLI::ValidationError("--padded", "is not supported with --micro-batches " +
+                                                 std::to_string(line.microBatches) + ", only with 1");
     line.optimizer.microBatches = line.microBatches;
     line.loss.tokens /= line.microBatches;
     line.loss.takesLabelCount = line.microBatches > 1;

@@ -151,7 +151,8 @@ static LogicalResult evaluateAttentionGradExactly(AttentionGradOp op, RankCall &
   auto queryGrad = call.write<Field>(op.getQueryGrad()), keyGrad = call.write<Field>(op.getKeyGrad()),
        valueGrad = call.write<Field>(op.getValueGrad());
   Heads heads(op.getQuery().getType(), op.getKey().getType());
-  auto cotangents = hashRows(call.read<Field>(op.getCotangent()), heads.size);
+  auto cotangent = call.read<Field>(op.getCotangent());
+  auto cotangents = hashRows(cotangent, heads.size);
   auto outputs = hashRows(call.read<Field>(op.getOutput()), heads.size);
   auto queries = hashRows(call.read<Field>(op.getQuery()), heads.size);
   auto keys = hashRows(call.read<Field>(op.getKey()), heads.size);
@@ -161,6 +162,8 @@ static LogicalResult evaluateAttentionGradExactly(AttentionGradOp op, RankCall &
   for (int64_t i = 0; i < heads.rows; ++i)
     for (int64_t h = 0; h < heads.queryHeads; ++h) {
       int64_t row = i * heads.queryHeads + h;
+      if (isZero(cotangent.slice(row * heads.size, heads.size)))
+        continue;
       // What each pair of this query takes from it.
       uint64_t shared = Hash("attention_grad")
                             .add(scale)

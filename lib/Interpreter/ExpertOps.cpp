@@ -116,6 +116,8 @@ static LogicalResult evaluateSwiGLUGradExactly(SwiGLUGradOp op, RankCall &call) 
   int64_t rows = getRows(call, op.getInput()), columns = op.getCotangent().getType().getDimSize(1);
   auto result = call.write<Field>(op.getResult(), {rows, 2 * columns});
   for (int64_t r = 0; r < rows; ++r) {
+    if (isZero(cotangent.slice(r * columns, columns)))
+      continue;
     Hash row = Hash("swiglu_grad").add(cotangent.slice(r * columns, columns));
     row.add(input.slice(r * 2 * columns, 2 * columns));
     for (int64_t c = 0; c < 2 * columns; ++c)

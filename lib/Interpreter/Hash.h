@@ -59,6 +59,14 @@ private:
   uint64_t state = 0;
 };
 
+/// Whether a row of cotangents is zero. An adjoint is linear in its cotangent: what a hash stands for is then zero too.
+inline bool isZero(llvm::ArrayRef<Field> row) {
+  for (Field element : row)
+    if (element != Field())
+      return false;
+  return true;
+}
+
 } // namespace mlir::plateau::interpreter
 
 #endif // PLATEAU_LIB_INTERPRETER_HASH_H

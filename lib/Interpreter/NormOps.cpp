@@ -75,6 +75,8 @@ static LogicalResult evaluateNormGradExactly(RMSNormGradOp op, RankCall &call) {
   int64_t columns = weight.size();
   for (size_t r = 0; r < inverse.size(); ++r) {
     auto x = input.slice(r * columns, columns), dy = cotangent.slice(r * columns, columns);
+    if (isZero(dy))
+      continue;
     Hash forInput = Hash("rms_norm_grad input").add(dy).add(x).add(weight).add(inverse[r]);
     Hash forWeight = Hash("rms_norm_grad weight").add(dy).add(x).add(inverse[r]);
     for (int64_t c = 0; c < columns; ++c) {

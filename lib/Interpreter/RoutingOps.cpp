@@ -114,15 +114,30 @@ static std::vector<int64_t> selectExperts(ArrayRef<double> logits, ArrayRef<doub
   return selectGreatest<double>(values, routing.getTopK());
 }
 
+/// The rows that are tokens. The others are padding, which chooses no expert.
+static FailureOr<int64_t> countTokens(RouteOp op, RankCall &call, MutableArrayRef<int64_t> ids) {
+  int64_t rows = op.getLogits().getType().getDimSize(0);
+  if (!op.getTokenCount())
+    return rows;
+  int64_t tokens = call.read<int64_t>(op.getTokenCount())[0];
+  if (tokens < 0 || tokens > rows)
+    return call.fail("the number of tokens is " + Twine(tokens) + ", which is not in 0 ... " + Twine(rows));
+  llvm::fill(ids.drop_front(tokens * op.getRouting().getTopK()), -1);
+  return tokens;
+}
+
 static LogicalResult evaluateRoute(RouteOp op, RankCall &call) {
   auto logits = call.read<double>(op.getLogits());
   auto bias = op.getBias() ? call.read<double>(op.getBias()) : ArrayRef<double>();
   auto ids = call.write<int64_t>(op.getIds()), counts = call.write<int64_t>(op.getCounts());
   auto weights = call.write<double>(op.getWeights());
   RoutingAttr routing = op.getRouting();
-  int64_t tokens = op.getLogits().getType().getDimSize(0), experts = counts.size(), topK = routing.getTopK();
+  FailureOr<int64_t> tokens = countTokens(op, call, ids);
+  if (failed(tokens))
+    return failure();
+  int64_t experts = counts.size(), topK = routing.getTopK();
   double scale = routing.getScale().getValueAsDouble();
-  for (int64_t t = 0; t < tokens; ++t) {
+  for (int64_t t = 0; t < *tokens; ++t) {
     ArrayRef<double> row = logits.slice(t * experts, experts);
     std::vector<int64_t> chosen = selectExperts(row, bias, routing);
     std::vector<double> scores = getScores(row, chosen, routing.getScore());
@@ -150,8 +165,11 @@ static LogicalResult evaluateRouteExactly(RouteOp op, RankCall &call) {
   auto ids = call.write<int64_t>(op.getIds()), counts = call.write<int64_t>(op.getCounts());
   auto weights = call.write<Field>(op.getWeights());
   RoutingAttr routing = op.getRouting();
-  int64_t tokens = op.getLogits().getType().getDimSize(0), experts = counts.size(), topK = routing.getTopK();
-  for (int64_t t = 0; t < tokens; ++t) {
+  FailureOr<int64_t> tokens = countTokens(op, call, ids);
+  if (failed(tokens))
+    return failure();
+  int64_t experts = counts.size(), topK = routing.getTopK();
+  for (int64_t t = 0; t < *tokens; ++t) {
     ArrayRef<Field> row = logits.slice(t * experts, experts);
     Hash selection = Hash("route ids").add(row).add(bias).add(static_cast<uint64_t>(routing.getScore()));
     selection.add(routing.getGroups()).add(routing.getKeptGroups());
@@ -227,6 +245,9 @@ static LogicalResult evaluateRouteGradExactly(RouteGradOp op, RankCall &call) {
     Hash row = Hash("route_grad").add(cotangent.slice(t * topK, topK)).add(logits.slice(t * experts, experts));
     row.add(ids.slice(t * topK, topK));
     addScoring(row, op.getRouting());
+    bool sendsNone = llvm::all_of(ids.slice(t * topK, topK), [](int64_t id) { return id < 0; });
+    if (sendsNone || isZero(cotangent.slice(t * topK, topK)))
+      continue;
     for (int64_t e = 0; e < experts; ++e)
       result[t * experts + e] = row.at(e);
   }

@@ -84,6 +84,30 @@ static void noteLostScopes(func::FuncOp function, llvm::StringRef path) {
                     "forward; print modules with --mlir-print-debuginfo\n";
 }
 
+/// Gives the ranks numbers of tokens of their own, where the command line has some.
+static llvm::Error setRankTokens(StepSignature &signature, const std::vector<int64_t> &rankTokens) {
+  BatchShape &batch = signature.batch;
+  if (rankTokens.empty())
+    return llvm::Error::success();
+  if (batch.microBatches > 1)
+    return makeError("--rank-tokens is not supported for a step of {0} micro-batches", batch.microBatches);
+  if (!signature.tokenCount)
+    return makeError("--rank-tokens needs a step whose rows may be padding, made by plateau-import --padded; this one "
+                     "has no argument with the role token_count");
+  auto count = static_cast<int64_t>(rankTokens.size());
+  if (count != batch.ranks)
+    return makeError("--rank-tokens has {0} number{1}, but the moe.batch of the step is for {2} rank{3}", count,
+                     count == 1 ? "" : "s", batch.ranks, batch.ranks == 1 ? "" : "s");
+  for (auto [rank, tokens] : llvm::enumerate(rankTokens))
+    if (tokens > batch.tokens)
+      return makeError("--rank-tokens gives rank {0} the number {1}; a rank of this step has {2} rows", rank, tokens,
+                       batch.tokens);
+  if (llvm::all_of(rankTokens, [](int64_t tokens) { return tokens == 0; }))
+    return makeError("--rank-tokens gives no rank a token");
+  batch.rankTokens = rankTokens;
+  return llvm::Error::success();
+}
+
 static int runTraining(ModuleOp module, RunOptions options, const TrainingOptions &training) {
   FailureOr<func::FuncOp> function = findStep(module);
   if (failed(function))
@@ -95,6 +119,8 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
     return fail(makeError("--ranks is {0}, but the moe.batch of {1} is for {2}", *options.ranks, options.input,
                           signature->batch.ranks));
   options.ranks = signature->batch.ranks;
+  if (auto error = setRankTokens(*signature, training.rankTokens))
+    return fail(std::move(error));
   auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
   if (!data)
     return fail(data.takeError());

@@ -141,6 +141,15 @@ void Parser::declareRun() {
 
 void Parser::declareTraining() {
   TrainingOptions &training = line.training;
+  auto setRankTokens = [&training](const std::string &text) {
+    training.rankTokens.clear();
+    for (llvm::StringRef number : llvm::split(text, ',')) {
+      int64_t &tokens = training.rankTokens.emplace_back();
+      if (number.getAsInteger(10, tokens) || tokens < 0 || tokens > INT32_MAX)
+        throw CLI::ValidationError("--rank-tokens",
+                                   "'" + text + "': '" + number.str() + "' is no integer from 0 to 2147483647");
+    }
+  };
   requiredOptions = {
       addInteger("--steps", training.steps, 0, INT32_MAX, "Number of steps"),
       addFile("--data", training.data, "Flat file of little-endian 32-bit token ids"),
@@ -157,6 +166,10 @@ void Parser::declareTraining() {
       addFile("--save-gradients", training.saveGradients, "Write the gradients of the last step as safetensors"),
       addInteger("--first-step", training.firstStep, 1, INT32_MAX,
                  "Number of the first step in the data, from 1 (default: where the --init file stopped)"),
+      app.add_option_function<std::string>("--rank-tokens", setRankTokens,
+                                           "Tokens of each rank in a step, separated by commas (default: as many as "
+                                           "there are rows); for steps made with --padded")
+          ->type_name("INT,..."),
       addInteger("--document-end", training.documentEnd, 0, UINT32_MAX, "Token id that ends a document"),
       app.add_flag("--json", training.json, "Print one JSON object a step"),
   };

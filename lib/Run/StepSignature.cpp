@@ -275,6 +275,9 @@ FailureOr<StepSignature> SignatureReader::read() {
       failed(readGroup(signature.second, Role::SecondMoment)) || failed(checkGroups(signature)) ||
       failed(readBuffers(signature)) || failed(findParts(signature)))
     return failure();
+  if (arguments.contains(Role::TokenCount) &&
+      failed(findTyped(signature.tokenCount.emplace(), Role::TokenCount, false, counter)))
+    return failure();
   FailureOr<int64_t> vocabulary = findVocabulary(signature);
   if (failed(vocabulary))
     return failure();

@@ -28,6 +28,10 @@ llvm::Expected<TokenData> TokenData::open(llvm::StringRef path, const BatchShape
   data.documentEnd = documentEnd;
   data.ignoreIndex = ignoreIndex;
   int64_t tokens = data.ids.size(), needed = batch.getGlobalTokens() + 1;
+  if (tokens < needed && !batch.rankTokens.empty())
+    return makeError(
+        "{0}: holds {1} tokens; one batch (--rank-tokens {2:$[,]}) and the label of its last token need {3}", path,
+        tokens, llvm::make_range(batch.rankTokens.begin(), batch.rankTokens.end()), needed);
   if (tokens < needed)
     return makeError(
         "{0}: holds {1} tokens; one batch (ranks {2}, tokens {3}) and the label of its last token need {4}", path,
@@ -58,13 +62,17 @@ llvm::Error TokenData::checkIds(int64_t first, int64_t steps, int64_t vocabulary
 }
 
 RankBatch TokenData::getBatch(int64_t step, int rank) const {
-  int64_t begin = (step % batches) * batch.getGlobalTokens() + rank * batch.tokens;
+  int64_t begin = (step % batches) * batch.getGlobalTokens() + batch.getTokensBefore(rank);
   RankBatch result;
   for (std::vector<int32_t> *column : {&result.tokens, &result.labels, &result.positions, &result.starts})
     column->resize(batch.tokens);
   int64_t start = 0, microTokens = batch.tokens / batch.microBatches;
   bool afterEnd = false;
-  for (int64_t row = 0; row < batch.tokens; ++row) {
+  for (int64_t row = batch.getTokens(rank); row < batch.tokens; ++row) {
+    result.labels[row] = ignoreIndex;
+    result.starts[row] = row; // A row of padding sees itself alone.
+  }
+  for (int64_t row = 0; row < batch.getTokens(rank); ++row) {
     if (row % batch.sequence == 0 || afterEnd)
       start = row;
     uint32_t token = ids[begin + row];

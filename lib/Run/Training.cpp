@@ -91,6 +91,10 @@ llvm::Error run::writeInputs(StepExecutor &step, const StepSignature &signature,
           std::pair(signature.positions, &batch.positions), std::pair(signature.starts, &batch.starts)})
       if (auto error = write<int32_t>(step, rank, argument, *column))
         return error;
+    auto tokens = static_cast<int32_t>(signature.batch.getTokens(rank));
+    if (signature.tokenCount)
+      if (auto error = write<int32_t>(step, rank, *signature.tokenCount, tokens))
+        return error;
     if (auto error = write<float>(step, rank, signature.learningRate, learningRate))
       return error;
     if (auto error = write<int32_t>(step, rank, signature.step, update))

@@ -27,7 +27,7 @@ TEST(ExpertCalls, Route) {
   Ints ids(4), counts(4);
   {
     plr_routing routing = {4, 2, 1, 1, PLR_TOP_K_SOFTMAX, 0, 2};
-    plr_route(rank.lane(), &routingTag, &routing, 2, logits.data(), bias.data(), ids.data(), weights.data(),
+    plr_route(rank.lane(), &routingTag, &routing, 2, logits.data(), bias.data(), nullptr, ids.data(), weights.data(),
               counts.data());
     plr_route_grad(rank.lane(), &routingTag, &routing, 2, cotangent.data(), logits.data(), ids.data(), gradient.data());
     routing = {}; // The calls have copied it.
@@ -44,6 +44,45 @@ TEST(ExpertCalls, Route) {
     EXPECT_NEAR(gradient[i], slopes[i], 1e-6);
 }
 
+// Rows from the number of tokens on choose nothing, whatever stands in them, and no gradient reaches them.
+TEST(ExpertCalls, RouteLeavesPaddingOut) {
+  for (int32_t tokens : {0, 1, 3}) {
+    plr_config config = makeConfig();
+    config.strict = tokens < 3;
+    Rank rank(config);
+    Floats logits = {0, 1, 2, 3, 2, 1, NAN, INFINITY, 0}, weights(6, -7), cotangent(6, 1), gradient(9, -7);
+    Ints ids(6, -7), counts(3, -7);
+    if (tokens == 3)
+      logits = {0, 1, 2, 3, 2, 1, 5, 4, 0};
+    plr_routing routing = {3, 2, 1, 1, PLR_TOP_K_SOFTMAX, 0, 1};
+    plr_route(rank.lane(), &routingTag, &routing, 3, logits.data(), nullptr, &tokens, ids.data(), weights.data(),
+              counts.data());
+    plr_route_grad(rank.lane(), &routingTag, &routing, 3, cotangent.data(), logits.data(), ids.data(), gradient.data());
+    ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
+    const Ints all = {2, 1, 0, 1, 0, 1}, countsOf[] = {{0, 0, 0}, {0, 1, 1}, {}, {2, 3, 1}};
+    EXPECT_EQ(counts, countsOf[tokens]);
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_EQ(ids[i], i < 2 * tokens ? all[i] : -1) << i;
+      EXPECT_NEAR(weights[i], i < 2 * tokens ? 1 / (1 + std::exp(i % 2 ? 1.0 : -1.0)) : 0, 1e-6) << i;
+    }
+    for (int i = 3 * tokens; i < 9; ++i)
+      EXPECT_EQ(gradient[i], 0) << i;
+  }
+}
+
+TEST(ExpertCalls, RouteRefusesNumbersOfTokensThatRowsDoNotHave) {
+  Floats numbers(8);
+  Ints ids(8);
+  plr_routing routing = {4, 2, 1, 1, PLR_SOFTMAX, 0, 1};
+  for (int32_t tokens : {-1, 3})
+    EXPECT_CONTAINS(failWith(PLR_BAD_DATA,
+                             [&](plr_lane *lane) {
+                               plr_route(lane, &routingTag, &routing, 2, numbers.data(), nullptr, &tokens, ids.data(),
+                                         numbers.data(), ids.data());
+                             }),
+                    "token_count is " + std::to_string(tokens) + ", which is not in 0...2");
+}
+
 // What a NaN does to the choice is defined, and without strict the step goes on.
 TEST(ExpertCalls, StrictStopsAtALogitThatIsNotFinite) {
   for (float bad : {std::nanf(""), INFINITY, -INFINITY})
@@ -54,7 +93,7 @@ TEST(ExpertCalls, StrictStopsAtALogitThatIsNotFinite) {
       Floats logits = {0, 1, 0, bad}, weights(2);
       Ints ids(2), counts(2);
       plr_routing routing = {2, 1, 1, 1, PLR_SOFTMAX, 0, 1};
-      plr_route(rank.lane(), &routingTag, &routing, 2, logits.data(), nullptr, ids.data(), weights.data(),
+      plr_route(rank.lane(), &routingTag, &routing, 2, logits.data(), nullptr, nullptr, ids.data(), weights.data(),
                 counts.data());
       EXPECT_EQ(plr_synchronize(rank), strict ? PLR_BAD_DATA : PLR_OK);
       if (strict)
@@ -81,7 +120,7 @@ TEST(ExpertCalls, RoutingsAreChecked) {
   auto refuse = [&](plr_routing routing, const std::string &part) {
     EXPECT_CONTAINS(failWith(PLR_INVALID_ARGUMENT,
                              [&](plr_lane *lane) {
-                               plr_route(lane, &routingTag, &routing, 2, numbers.data(), nullptr, ids.data(),
+                               plr_route(lane, &routingTag, &routing, 2, numbers.data(), nullptr, nullptr, ids.data(),
                                          numbers.data(), ids.data());
                              }),
                     part);
@@ -107,7 +146,7 @@ TEST(ExpertCalls, RoutingsAreChecked) {
   plr_routing routing = {8, 2, 1, 1, 0, 0, 1};
   auto route = [&](const plr_routing *r, int64_t tokens, float *logits, float *weights, int32_t *counts) {
     return failWith(PLR_INVALID_ARGUMENT, [&](plr_lane *lane) {
-      plr_route(lane, &routingTag, r, tokens, logits, nullptr, ids.data(), weights, counts);
+      plr_route(lane, &routingTag, r, tokens, logits, nullptr, nullptr, ids.data(), weights, counts);
     });
   };
   EXPECT_CONTAINS(route(nullptr, 2, numbers.data(), numbers.data(), ids.data()), "the routing is null");
@@ -148,7 +187,7 @@ TEST(ExpertCalls, NoRows) {
   Rank rank;
   plr_routing routing = {4, 2, 1, 1, PLR_SOFTMAX, 0, 1};
   Ints counts = {1, 2, 3, 4};
-  plr_route(rank.lane(), &routingTag, &routing, 0, nullptr, nullptr, nullptr, nullptr, counts.data());
+  plr_route(rank.lane(), &routingTag, &routing, 0, nullptr, nullptr, nullptr, nullptr, nullptr, counts.data());
   plr_route_grad(rank.lane(), &routingTag, &routing, 0, nullptr, nullptr, nullptr, nullptr);
   plr_swiglu(rank.lane(), &expertsTag, PLR_BF16, 0, 2, nullptr, nullptr);
   plr_swiglu_grad(rank.lane(), &expertsTag, PLR_BF16, 0, 2, nullptr, nullptr, nullptr);

@@ -219,3 +219,16 @@ func.func @route(%l: tensor<8x6xf32>, %b: tensor<6xf32>, %d: tensor<8x3xf32>) ->
   %dl = moe.route_grad %d, %l, %ids routing <top_k = 3, score = sigmoid, groups = 3, kept_groups = 2, normalize = true, scale = 2.5 : f32> : (tensor<8x3xf32>, tensor<8x6xf32>, tensor<8x3xi32>) -> tensor<8x6xf32>
   return %counts, %dl : tensor<6xi32>, tensor<8x6xf32>
 }
+
+// -----
+
+// Rows of padding: the number of tokens is read when the step runs.
+// CHECK-LABEL: llvm.func @route_padded(
+// CHECK: %[[L:.*]] = llvm.load
+// CHECK: %[[N:.*]] = llvm.load
+// CHECK: %[[NO_BIAS:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK: llvm.call @plr_route(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %[[L]], %[[NO_BIAS]], %[[N]], %
+func.func @route_padded(%l: tensor<8x4xf32>, %n: tensor<i32>) -> tensor<4xi32> {
+  %ids, %w, %counts = moe.route %l token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  return %counts : tensor<4xi32>
+}

@@ -7,9 +7,14 @@
 // RUN: plateau-run %s --entry everyone --compare 1e-6
 // RUN: plateau-run %s --entry no_tokens --compare 0
 // RUN: plateau-run %s --entry no_choice --compare 1e-6
+// RUN: plateau-run %s --entry padded --compare 1e-6
+// RUN: plateau-run %s --entry all_padding --compare 0
 
 // RUN: plateau-run %s --entry ties | FileCheck %s --check-prefix=TIES
 // RUN: plateau-run %s --entry ties --interpret | FileCheck %s --check-prefix=TIES
+// RUN: plateau-run %s --entry all_padding | FileCheck %s --check-prefix=PADDING
+// RUN: not plateau-run %s --entry too_many 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not plateau-run %s --entry too_many --interpret 2>&1 | FileCheck %s --check-prefix=MANY-INTERPRETED
 // RUN: plateau-run %s --entry bias | FileCheck %s --check-prefix=BIAS
 // RUN: plateau-run %s --entry bias --interpret | FileCheck %s --check-prefix=BIAS
 // RUN: plateau-run %s --entry negative | FileCheck %s --check-prefix=NEGATIVE
@@ -106,4 +111,27 @@ func.func @not_finite(%l: tensor<4x4xf32> {plateau.values = dense<[[0x7FC00000, 
     -> (tensor<4x2xi32>, tensor<4xi32>) {
   %ids, %w, %counts = moe.route %l routing <top_k = 2, score = top_k_softmax, groups = 1, kept_groups = 1, normalize = false, scale = 1.0 : f32> : (tensor<4x4xf32>) -> (tensor<4x2xi32>, tensor<4x2xf32>, tensor<4xi32>)
   return %ids, %counts : tensor<4x2xi32>, tensor<4xi32>
+}
+
+// Five of nine rows are tokens; no gradient reaches the others.
+func.func @padded(%l: tensor<9x6xf32>, %bias: tensor<6xf32>, %n: tensor<i32> {plateau.values = dense<5> : tensor<i32>}, %d: tensor<9x2xf32>)
+    -> (tensor<9x2xi32>, tensor<9x2xf32>, tensor<6xi32>, tensor<9x6xf32>) {
+  %ids, %w, %counts = moe.route %l bias(%bias) token_count(%n) routing <top_k = 2, score = sigmoid, groups = 1, kept_groups = 1, normalize = true, scale = 2.0 : f32> : (tensor<9x6xf32>, tensor<6xf32>, tensor<i32>) -> (tensor<9x2xi32>, tensor<9x2xf32>, tensor<6xi32>)
+  %dl = moe.route_grad %d, %l, %ids routing <top_k = 2, score = sigmoid, groups = 1, kept_groups = 1, normalize = true, scale = 2.0 : f32> : (tensor<9x2xf32>, tensor<9x6xf32>, tensor<9x2xi32>) -> tensor<9x6xf32>
+  return %ids, %w, %counts, %dl : tensor<9x2xi32>, tensor<9x2xf32>, tensor<6xi32>, tensor<9x6xf32>
+}
+
+// PADDING: all_padding/0: tensor<2x2xi32> = [-1, -1, -1, -1]
+// PADDING: all_padding/1: tensor<2x2xf32> = [0, 0, 0, 0]
+// PADDING: all_padding/2: tensor<3xi32> = [0, 0, 0]
+func.func @all_padding(%l: tensor<2x3xf32>, %n: tensor<i32> {plateau.values = dense<0> : tensor<i32>}) -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<3xi32>) {
+  %ids, %w, %counts = moe.route %l token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<2x3xf32>, tensor<i32>) -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<3xi32>)
+  return %ids, %w, %counts : tensor<2x2xi32>, tensor<2x2xf32>, tensor<3xi32>
+}
+
+// MANY: token_count is 3, which is not in 0...2
+// MANY-INTERPRETED: 'moe.route'{{.*}}: rank 0: the number of tokens is 3, which is not in 0 ... 2
+func.func @too_many(%l: tensor<2x3xf32>, %n: tensor<i32> {plateau.values = dense<3> : tensor<i32>}) -> tensor<3xi32> {
+  %ids, %w, %counts = moe.route %l token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<2x3xf32>, tensor<i32>) -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<3xi32>)
+  return %counts : tensor<3xi32>
 }

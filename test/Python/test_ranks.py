@@ -1,4 +1,5 @@
-"""Compiled steps of several ranks and micro-batches: the numbers of one rank, the same bits in each run, no memory kept."""
+"""Compiled steps of several ranks and micro-batches, also of ranks with different numbers of tokens: the numbers of one rank, the
+same bits in each run, no memory kept."""
 
 import struct
 
@@ -65,6 +66,41 @@ def test_gradients_are_those_of_one_rank(division, one_rank, data, tmp_path):
         # Sums of some hundred f32 products in another order.
         assert np.abs(found[name] - expected).max() <= 1e-5 * np.abs(expected).max(), name
     assert "model.layers.1.mlp.gate.weight" in gradients
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Two batches of 12 tokens, in each a document of 7 and one of 5."""
+    path = tmp_path_factory.mktemp("documents") / "ids"
+    ids = np.random.default_rng(2).integers(6, 32, 25)
+    ids[[6, 11, 18, 23]] = 5
+    path.write_bytes(struct.pack("<25I", *ids))
+    return path
+
+
+def train_documents(folder, documents, ranks, expert_ranks, vocabulary_ranks, *flags, padded=True):
+    program = folder / "step.mlir"
+    run(
+        "plateau-import", CONFIG, "--ranks", ranks, "--expert-ranks", expert_ranks, "--vocab-ranks", vocabulary_ranks,
+        "--tokens", 12, "--sequence", 12, "--dtype", "f32", "-o", program, *(["--padded"] if padded else []),
+    )  # fmt: skip
+    lines = step(program, documents, ranks, 2, "--poison", "--save-gradients", folder / "gradients", *flags)
+    return [line["loss"] for line in lines], read_tensors(folder / "gradients")
+
+
+@pytest.mark.parametrize(
+    "division, tokens",
+    [((2, 2, 1), "7,5"), ((2, 1, 2), "12,0"), ((2, 2, 2), "0,12"), ((4, 4, 1), "7,0,5,0"), ((4, 2, 4), "0,7,0,5")],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_ranks_with_different_numbers_of_tokens(division, tokens, documents, tmp_path):
+    for name in "one", "ranks":
+        (tmp_path / name).mkdir()
+    losses, gradients = train_documents(tmp_path / "one", documents, 1, 1, 1, padded=False)
+    found_losses, found = train_documents(tmp_path / "ranks", documents, *division, "--rank-tokens", tokens)
+    assert found_losses == pytest.approx(losses, rel=1e-6)
+    for name, expected in gradients.items():
+        assert np.abs(found[name] - expected).max() <= 1e-5 * np.abs(expected).max(), name
 
 
 @pytest.mark.parametrize("division", [(4, 2, 4, 2), (8, 8, 2, 1)], ids=["4", "8"])

@@ -28,6 +28,8 @@ struct LossOptions {
   int64_t sequence = 0;
   /// Whether the loss is told how many labels count in all, because it sees a part of them.
   bool takesLabelCount = false;
+  /// Whether a rank may have less tokens than rows, and the loss is told how many: the rows after them are padding.
+  bool padded = false;
   /// Such parts of a step, each of `tokens`.
   int64_t microBatches = 1;
   /// Factor of the loss that evens out experts, when not the configuration's; and of the one that keeps a router's

@@ -15,11 +15,11 @@
 // Exact: floating-point values are integers modulo 2^61 - 1. Constants and inputs map to the field exactly (m · 2^e
 // with 1/2 the inverse of 2); add, subtract, multiply, negate and divide are those of the field (division by zero gives
 // zero). Ops that are nonlinear in a row are hashes of everything the row's result depends on, each op and each adjoint
-// with a hash of its own. A router's choice is made by such a hash too: it follows from the row of logits, the bias and
-// the routing alone. Sums (over rows, tokens, heads, ranks, the summed dimension of a product) are sums in the field.
-// So a rewrite that only permutes, splits or reorders sums gives the same bits, and one that changes what is computed
-// does not. Comparisons, minimum, maximum and absolute value take the representative nearest to zero: small integers
-// behave as integers.
+// with a hash of its own; an adjoint is zero where the row's cotangent is. A router's choice is made by such a hash
+// too: it follows from the row of logits, the bias and the routing alone. Sums (over rows, tokens, heads, ranks, the
+// summed dimension of a product) are sums in the field. So a rewrite that only permutes, splits or reorders sums gives
+// the same bits, and one that changes what is computed does not. Comparisons, minimum, maximum and absolute value take
+// the representative nearest to zero: small integers behave as integers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_INTERPRETER_INTERPRETER_H

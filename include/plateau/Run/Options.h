@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mlir::plateau::run {
 
@@ -42,6 +43,7 @@ struct TrainingOptions {
   std::string data;
   std::optional<int64_t> documentEnd;
   std::optional<int64_t> firstStep; ///< Counted from 1.
+  std::vector<int64_t> rankTokens;  ///< Tokens of each rank in a step; all that fit when empty.
   std::string init, save, saveGradients;
   bool json = false;
   std::string trace, gemmShapes;

@@ -23,7 +23,18 @@ struct BatchShape {
   int64_t sequence = 0;     ///< Rows of a sequence; divides `tokens`.
   int64_t microBatches = 1; ///< Parts of a rank's tokens that are computed one after the other.
 
-  int64_t getGlobalTokens() const { return ranks * tokens; }
+  /// Where ranks have numbers of their own, up to `tokens` each; then there is one micro-batch.
+  std::vector<int64_t> rankTokens = {};
+
+  int64_t getTokens(int64_t rank) const { return rankTokens.empty() ? tokens : rankTokens[rank]; }
+  /// Tokens of all ranks before this one.
+  int64_t getTokensBefore(int64_t rank) const {
+    int64_t sum = 0;
+    for (int64_t before = 0; before < rank; ++before)
+      sum += getTokens(before);
+    return sum;
+  }
+  int64_t getGlobalTokens() const { return rankTokens.empty() ? ranks * tokens : getTokensBefore(ranks); }
 };
 
 /// A flat group that a step takes and gives back: parameters, gradients or a part of the optimizer's state.
@@ -52,7 +63,8 @@ struct StepSignature {
   int64_t vocabulary = 0; ///< Rows of the embedding table.
   int32_t ignoreIndex = -100;
   unsigned tokens = 0, labels = 0, positions = 0, starts = 0, learningRate = 0, step = 0; ///< Arguments.
-  unsigned loss = 0, gradientNorm = 0;                                                    ///< Results.
+  std::optional<unsigned> tokenCount;  ///< Argument; there when ranks may have less tokens than the batch says.
+  unsigned loss = 0, gradientNorm = 0; ///< Results.
   StateGroup parameters, gradients, first, second;
   std::optional<StateGroup> master; ///< There exactly when the parameters are bf16.
   std::vector<StateBuffer> buffers;

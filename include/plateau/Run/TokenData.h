@@ -32,6 +32,9 @@ struct RankBatch {
 /// A sequence is `sequence` tokens that stand together: positions count from 0 in it and `starts` is its first row on
 /// the rank. With `documentEnd`, a token of that id is the last of its document: positions and starts begin anew after
 /// it, and its label, which would be the first token of another document, is `ignoreIndex`.
+///
+/// Where ranks have numbers of tokens of their own, a batch has their sum, rank after rank. The rows of a rank after
+/// its tokens are padding: token and position 0, label `ignoreIndex`, and `starts` the row itself.
 class TokenData {
 public:
   static llvm::Expected<TokenData> open(llvm::StringRef path, const BatchShape &batch,

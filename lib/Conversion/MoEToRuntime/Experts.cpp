@@ -191,7 +191,7 @@ LogicalResult FunctionLowering::lowerExperts(Operation *op) {
               counts = allocate(op, o.getCounts());
         emit(op, "plr_route",
              {routing(o.getRouting(), columns(o.getLogits())), getRowCount(o.getLogits()), pointer(o.getLogits()),
-              pointerOrNull(o.getBias()), ids, weights, counts});
+              pointerOrNull(o.getBias()), pointerOrNull(o.getTokenCount()), ids, weights, counts});
         return success();
       })
       .Case<RouteGradOp>([&](RouteGradOp o) {

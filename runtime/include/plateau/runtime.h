@@ -304,9 +304,11 @@ typedef struct plr_routing {
   float scale;       ///< The weights are multiplied by it last.
 } plr_routing;
 
-/// ids, weights [tokens, top_k] and counts [experts] as moe.route defines them. `bias` [experts] may be null.
+/// ids, weights [tokens, top_k] and counts [experts] as moe.route defines them. `bias` [experts] may be null, and so
+/// may `token_count` [1]: with it, rows from that one on are padding. PLR_BAD_DATA when it is not in 0 … tokens.
 plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
-                     const float *logits, const float *bias, int32_t *ids, float *weights, int32_t *counts);
+                     const float *logits, const float *bias, const int32_t *token_count, int32_t *ids, float *weights,
+                     int32_t *counts);
 /// logits_grad [tokens, experts] from the cotangent of the weights [tokens, top_k].
 plr_status plr_route_grad(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
                           const float *cotangent, const float *logits, const int32_t *ids, float *logits_grad);

@@ -6,6 +6,7 @@
 #include "host/call.h"
 #include "host/kernels.h"
 #include "host/simd/variants.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace plateau::rt::host;
@@ -40,7 +41,8 @@ static void check(Call &call, const plr_routing *routing) {
 }
 
 extern "C" plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_routing *routing, int64_t tokens,
-                                const float *logits, const float *bias, int32_t *ids, float *weights, int32_t *counts) {
+                                const float *logits, const float *bias, const int32_t *token_count, int32_t *ids,
+                                float *weights, int32_t *counts) {
   return enter(lane, "plr_route", tag, [&](Call &call) {
     check(call, routing);
     call.size("tokens", tokens);
@@ -52,12 +54,18 @@ extern "C" plr_status plr_route(plr_lane *lane, const plr_tag *tag, const plr_ro
     call.tensor("counts", counts, {routing->experts});
     bool isStrict = call.getContext().config.strict != 0;
     call.enqueue([=, routing = *routing](const Running &) -> Outcome {
+      int64_t count = token_count ? *token_count : tokens;
+      if (count < 0 || count > tokens)
+        return {PLR_BAD_DATA,
+                "token_count is " + std::to_string(count) + ", which is not in 0..." + std::to_string(tokens)};
       if (isStrict)
-        for (int64_t i = 0; i < tokens * routing.experts; ++i)
+        for (int64_t i = 0; i < count * routing.experts; ++i)
           if (!std::isfinite(logits[i]))
             return {PLR_BAD_DATA, "token " + std::to_string(i / routing.experts) + ": the logit of expert " +
                                       std::to_string(i % routing.experts) + " is " + std::to_string(logits[i])};
-      route(routing, tokens, logits, bias, ids, weights, counts);
+      route(routing, count, logits, bias, ids, weights, counts);
+      std::fill(ids + count * routing.top_k, ids + tokens * routing.top_k, -1);
+      std::fill(weights + count * routing.top_k, weights + tokens * routing.top_k, 0.0f);
       return {};
     });
   });

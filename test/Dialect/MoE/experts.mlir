@@ -34,6 +34,15 @@ func.func @route_all(%logits: tensor<8x4xf32>) -> tensor<8x4xi32> {
   return %ids : tensor<8x4xi32>
 }
 
+// CHECK-LABEL: func.func @route_padded
+func.func @route_padded(%logits: tensor<8x4xf32>, %bias: tensor<4xf32>, %n: tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xi32>) {
+  // CHECK: moe.route %{{.*}} token_count(%{{.*}}) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.000000e+00 : f32> : (tensor<8x4xf32>, tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  %ids, %weights, %counts = moe.route %logits token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  // CHECK: moe.route %{{.*}} bias(%{{.*}}) token_count(%{{.*}}) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.000000e+00 : f32> : (tensor<8x4xf32>, tensor<4xf32>, tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  %biased, %others, %loads = moe.route %logits bias(%bias) token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<4xf32>, tensor<i32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  return %ids, %biased : tensor<8x2xi32>, tensor<8x2xi32>
+}
+
 // CHECK-LABEL: func.func @dispatch
 func.func @dispatch(%ids: tensor<8x2xi32>, %x: tensor<8x5xf32>, %p: tensor<8x2xf32>) -> (tensor<8x5xf32>, tensor<8x2xf32>) {
   // CHECK: %[[PLAN:[^ ,:]*]] = moe.plan %{{.*}} on @experts : tensor<8x2xi32> -> !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2>

@@ -24,6 +24,14 @@ func.func @route_re1_counts(%l: tensor<8x4xf32>) {
 
 // -----
 
+func.func @route_token_count(%l: tensor<8x4xf32>, %n: tensor<1xi32>) {
+  // expected-error @+1 {{operand #1 must be tensor without dimensions of 32-bit signless integer values, but got 'tensor<1xi32>'}}
+  %i, %w, %c = moe.route %l token_count(%n) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<1xi32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
+  return
+}
+
+// -----
+
 func.func @route_re1_bias(%l: tensor<8x4xf32>, %b: tensor<3xf32>) {
   // expected-error @+1 {{RE1: for 8 tokens, 4 experts and top_k = 2, ids and weights must be [8, 2], counts and bias [4]}}
   %i, %w, %c = moe.route %l bias(%b) routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<3xf32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)

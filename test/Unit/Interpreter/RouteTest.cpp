@@ -177,6 +177,69 @@ TEST_F(Route, NoTokens) {
   EXPECT_EQ(routed.counts, std::vector<int64_t>({0, 0, 0}));
 }
 
+// --- Padding ---
+
+/// Ids, weights and counts of logits and a number of tokens, and the gradient of the weights for a cotangent.
+std::string getPaddedText(int64_t rows, const Routing &routing) {
+  return llvm::formatv(R"mlir(
+    func.func @f(%logits: tensor<{0}x4xf32>, %n: tensor<i32>, %d: tensor<{0}x2xf32>)
+        -> (tensor<{0}x2xi32>, tensor<{0}x2xf32>, tensor<4xi32>, tensor<{0}x4xf32>) {{
+      %ids, %weights, %counts = moe.route %logits token_count(%n) routing {1}
+          : (tensor<{0}x4xf32>, tensor<i32>) -> (tensor<{0}x2xi32>, tensor<{0}x2xf32>, tensor<4xi32>)
+      %dl = moe.route_grad %d, %logits, %ids routing {1}
+          : (tensor<{0}x2xf32>, tensor<{0}x4xf32>, tensor<{0}x2xi32>) -> tensor<{0}x4xf32>
+      return %ids, %weights, %counts, %dl : tensor<{0}x2xi32>, tensor<{0}x2xf32>, tensor<4xi32>, tensor<{0}x4xf32>
+    })mlir",
+                       rows, routing.getText());
+}
+
+TEST_F(Route, PaddingChoosesNothing) {
+  Numbers logits = {0, 3, 1, 2, 5, 4, 5, 4, 0, 0, 9, 9}, cotangent = getRandom(6);
+  for (StringRef score : {"softmax", "top_k_softmax", "sigmoid"})
+    for (bool normalize : {false, true}) {
+      SCOPED_TRACE(score.str());
+      Routing routing = {.topK = 2, .score = score, .normalize = normalize};
+      std::string text = getPaddedText(3, routing);
+      auto all = evaluate(text, {logits, {3}, cotangent});
+      EXPECT_EQ(all[0], Numbers({1, 3, 0, 2, 2, 3}));
+      EXPECT_EQ(all[2], Numbers({1, 1, 2, 2}));
+      auto two = evaluate(text, {logits, {2}, cotangent});
+      EXPECT_EQ(two[0], Numbers({1, 3, 0, 2, -1, -1}));
+      EXPECT_EQ(two[1], Numbers({all[1][0], all[1][1], all[1][2], all[1][3], 0, 0}));
+      EXPECT_EQ(two[2], Numbers({1, 1, 1, 1}));
+      EXPECT_EQ(ArrayRef(two[3]).take_front(8), ArrayRef(all[3]).take_front(8));
+      EXPECT_EQ(ArrayRef(two[3]).drop_front(8), ArrayRef(Numbers(4)));
+      auto none = evaluate(text, {logits, {0}, cotangent});
+      EXPECT_EQ(none[0], Numbers(6, -1));
+      EXPECT_EQ(none[1], Numbers(6));
+      EXPECT_EQ(none[2], Numbers(4));
+      EXPECT_EQ(none[3], Numbers(12));
+    }
+}
+
+TEST_F(Route, ExactPaddingChoosesNothing) {
+  std::vector<Numbers> arguments = {getRandom(12), {2}, getRandom(6)};
+  std::vector<Numbers> tokens = {
+      {arguments[0].begin(), arguments[0].begin() + 8}, {2}, {arguments[2].begin(), arguments[2].begin() + 4}};
+  auto padded = evaluateExactly(getPaddedText(3, {.topK = 2}), arguments);
+  auto alone = evaluateExactly(getPaddedText(2, {.topK = 2}), tokens);
+  EXPECT_EQ(padded[0].get<int64_t>().take_front(4), alone[0].get<int64_t>());
+  EXPECT_EQ(padded[0].get<int64_t>().drop_front(4), ArrayRef<int64_t>({-1, -1}));
+  EXPECT_EQ(padded[1].get<Field>().take_front(4), alone[1].get<Field>());
+  EXPECT_EQ(padded[1].get<Field>().drop_front(4), ArrayRef(std::vector<Field>(2)));
+  EXPECT_EQ(padded[2].get<int64_t>(), alone[2].get<int64_t>());
+  EXPECT_EQ(padded[3].get<Field>().take_front(8), alone[3].get<Field>());
+  EXPECT_EQ(padded[3].get<Field>().drop_front(8), ArrayRef(std::vector<Field>(4)));
+}
+
+TEST_F(Route, RefusesNumbersOfTokensThatRowsDoNotHave) {
+  for (double tokens : {-1, 4})
+    EXPECT_EQ(getErrors(getPaddedText(3, {.topK = 2}), {Numbers(12), {tokens}, Numbers(6)}),
+              llvm::formatv("'moe.route' op rank 0: the number of tokens is {0}, which is not in 0 ... 3\n",
+                            static_cast<int>(tokens))
+                  .str());
+}
+
 // --- Adjoint ---
 
 /// Weights of logits, for buildAdjoint and for moe.route_grad with ids of the test's own.

@@ -20,6 +20,17 @@ namespace {
 constexpr Scoring allScorings[] = {Scoring::Softmax, Scoring::TopKSoftmax, Scoring::Sigmoid};
 constexpr int64_t allRanks[] = {1, 2, 4, 8};
 
+/// The largest difference of a tensor, relative to its largest number.
+double getDifference(ArrayRef<double> a, ArrayRef<double> b) {
+  double difference = 0, largest = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b)) {
+    difference = std::max(difference, std::abs(x - y));
+    largest = std::max(largest, std::abs(y));
+  }
+  EXPECT_GT(largest, 0);
+  return difference / largest;
+}
+
 class ExactStep : public WholeStepTest {
 protected:
   void expectSame(const ModelConfig &config, const std::vector<StepValues<Field>> &expected, const Division &division,
@@ -62,11 +73,13 @@ TEST_F(ExactStep, DoesNotDependOnMicroBatchesAndCheckpoints) {
   }
 }
 
-// The other kind of shared expert, weights that are not normalized, tied embeddings, and a master copy.
+// The other kind of shared expert, weights that are not normalized, a correction bias, tied embeddings, and a master
+// copy.
 TEST_F(ExactStep, DoesNotDependOnTheDivisionOfOtherModels) {
   ModelConfig config = makeConfig(Scoring::Sigmoid);
   config.experts.sharedGate = false;
   config.experts.normalize = false;
+  config.experts.correctionBias = true;
   config.tiedEmbedding = true;
   config.sparse = {true, true};
   auto expected = runOnOneRank(config, 2, WorkingType::BF16);
@@ -111,6 +124,84 @@ TEST_F(ExactStep, DigestsDoNotDependOnTheDivision) {
   EXPECT_EQ(different.size(), 12u);
   EXPECT_EQ(getHashes({4, 2, 4, 2}), expected);
   EXPECT_EQ(getHashes({8, 8, 1, 1, Checkpoint::Layer}), expected);
+}
+
+// --- Ranks that hold different numbers of tokens ---
+
+class PaddedStep : public ExactStep {
+protected:
+  static constexpr int64_t rows = 12;
+
+  /// A document ends with token 7 of each batch, where ranks may part, and another with token 12.
+  PaddedStep() {
+    llvm::SmallVector<llvm::support::ulittle32_t> ids;
+    for (uint32_t i = 0; i < 3 * rows + 1; ++i) {
+      bool isEnd = i % rows == 6 || i % rows == rows - 1;
+      ids.push_back(llvm::support::ulittle32_t(isEnd ? documentEnd : run::NumberStream(4, "ids").getBelow(i, 32)));
+    }
+    std::error_code error;
+    llvm::raw_fd_ostream(idsPath, error).write(reinterpret_cast<const char *>(ids.data()), ids.size_in_bytes());
+    EXPECT_FALSE(error);
+  }
+
+  template <typename Scalar>
+  std::vector<StepValues<Scalar>> runSteps(func::FuncOp function, std::vector<int64_t> rankTokens) {
+    FailureOr<run::StepSignature> signature = run::getStepSignature(function);
+    EXPECT_TRUE(succeeded(signature)) << errors;
+    EXPECT_EQ(signature->tokenCount.has_value(), !rankTokens.empty());
+    signature->batch.rankTokens = std::move(rankTokens);
+    auto data = llvm::cantFail(run::TokenData::open(idsPath.str(), signature->batch, documentEnd, -100));
+    return WholeStepTest::runSteps<Scalar>(*signature, data, 3);
+  }
+};
+
+TEST_F(PaddedStep, GivesWhatOneRankGives) {
+  for (Scoring scoring : allScorings) {
+    SCOPED_TRACE(static_cast<int>(scoring));
+    ModelConfig config = makeConfig(scoring);
+    auto expected = runSteps<Field>(buildRows(config, {}, rows, /*padded=*/false), {});
+    ASSERT_EQ(expected.size(), 3u);
+    for (Checkpoint checkpoint : {Checkpoint::None, Checkpoint::Layer}) {
+      auto expectSameOf = [&](const Division &division, std::vector<int64_t> rankTokens) {
+        SCOPED_TRACE(division.describe());
+        expectEqual(runSteps<Field>(buildRows(config, division, rows, /*padded=*/true), rankTokens), expected);
+      };
+      expectSameOf({1, 1, 1, 1, checkpoint}, {12});
+      expectSameOf({2, 2, 1, 1, checkpoint}, {7, 5});
+      expectSameOf({2, 1, 2, 1, checkpoint}, {12, 0});
+      expectSameOf({2, 2, 2, 1, checkpoint}, {0, 12});
+      expectSameOf({4, 2, 4, 1, checkpoint}, {0, 7, 0, 5});
+      expectSameOf({4, 4, 1, 1, checkpoint}, {7, 0, 5, 0});
+    }
+  }
+}
+
+// More rows than tokens on every rank.
+TEST_F(PaddedStep, DoesNotDependOnTheRows) {
+  ModelConfig config = makeConfig(Scoring::Sigmoid);
+  auto expected = runSteps<Field>(buildRows(config, {}, rows, /*padded=*/false), {});
+  expectEqual(runSteps<Field>(buildRows(config, {}, 17, /*padded=*/true), {12}), expected);
+  expectEqual(runSteps<Field>(buildRows(config, {2, 2, 1}, 9, /*padded=*/true), {7, 5}), expected);
+}
+
+TEST_F(PaddedStep, GivesWhatOneRankGivesInFloat64) {
+  ModelConfig config = makeConfig(Scoring::Softmax);
+  auto expected = runSteps<double>(buildRows(config, {}, rows, /*padded=*/false), {});
+  auto actual = runSteps<double>(buildRows(config, {4, 2, 4}, rows, /*padded=*/true), {7, 0, 5, 0});
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto &[name, numbers] : expected[0])
+    EXPECT_LE(getDifference(actual[0].at(name), numbers), 1e-12) << name;
+}
+
+// Padding sends no rows to experts.
+TEST_F(PaddedStep, SendsNoPadding) {
+  func::FuncOp step = buildRows(makeConfig(Scoring::Softmax), {2, 2, 1}, rows, /*padded=*/true);
+  int64_t routes = 0;
+  step.walk([&](moe::RouteOp op) {
+    ++routes;
+    EXPECT_EQ(op.getTokenCount(), step.getArgument(*run::getStepSignature(step)->tokenCount));
+  });
+  EXPECT_EQ(routes, 1);
 }
 
 // --- Sums that are left out are noticed ---
@@ -158,17 +249,6 @@ TEST_F(ExactStep, NoticesEachMissingSum) {
 }
 
 // --- In float64 ---
-
-/// The largest difference of a tensor, relative to its largest number.
-double getDifference(ArrayRef<double> a, ArrayRef<double> b) {
-  double difference = 0, largest = 0;
-  for (auto [x, y] : llvm::zip_equal(a, b)) {
-    difference = std::max(difference, std::abs(x - y));
-    largest = std::max(largest, std::abs(y));
-  }
-  EXPECT_GT(largest, 0);
-  return difference / largest;
-}
 
 using Float64Step = WholeStepTest;
 

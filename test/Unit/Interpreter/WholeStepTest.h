@@ -109,6 +109,19 @@ protected:
                            division.microBatches);
   }
 
+  /// @step of ranks with `rows` rows each, of which each may have any number of tokens when it is padded.
+  func::FuncOp buildRows(const importer::ModelConfig &config, const Division &division, int64_t rows, bool padded) {
+    importer::LossOptions options;
+    options.ranks = division.ranks;
+    options.expertRanks = division.expertRanks;
+    options.vocabularyRanks = division.vocabularyRanks;
+    options.tokens = options.sequence = rows;
+    options.padded = padded;
+    options.checkpoint = division.checkpoint;
+    EXPECT_EQ(llvm::toString(checkLossOptions(config, options)), "");
+    return attachOptimizer(buildLoss(&context, config, llvm::cantFail(listParameters(config)), options), 1);
+  }
+
   func::FuncOp attachOptimizer(OwningOpRef<ModuleOp> module, int64_t microBatches) {
     EXPECT_TRUE(module) << errors;
     PassManager manager(&context);
@@ -181,6 +194,8 @@ protected:
       for (moe::MemberAttr member : group->layout.getMembers())
         append((stringifyRole(group->role) + " " + member.getParameter().getName()).str(), group->result,
                member.getOffset(), member.getElements(), signature.getParts(member));
+    for (const run::StateBuffer &buffer : signature.buffers)
+      append("buffer " + buffer.name, buffer.result, 0, ShapedType::getNumElements(buffer.shape), 1);
     return values;
   }
 

@@ -14,10 +14,10 @@ constexpr plr_tag product = {"linalg.matmul \"q\"", 3, PLR_ATTENTION, PLR_BACKWA
 constexpr plr_tag attention = {"moe.attention", -1, PLR_ATTENTION, PLR_FORWARD};
 
 RankSpans getSpans() {
-  plr_span gemm = {&product, "plr_gemm", PLR_COMPUTE, 1000, 3000, 8000, {0, 1, 0, 0, 0, 2, 4, 8}};
-  plr_span longer = {&product, "plr_gemm", PLR_COMPUTE, 3000, 8000, 40000, {1, 0, 1, 0, 0, 16, 4, 8}};
+  plr_span gemm = {&product, "plr_gemm", PLR_COMPUTE, 1000, 3000, 8000, {0, 1, 0, 0, 0, 2, 4, 8}, 1};
+  plr_span longer = {&product, "plr_gemm", PLR_COMPUTE, 3000, 8000, 40000, {1, 0, 1, 0, 0, 16, 4, 8}, 1};
   plr_span again = gemm;
-  plr_span forward = {&attention, "plr_attention", PLR_COMPUTE, 10000, 12000, 4000, {}};
+  plr_span forward = {&attention, "plr_attention", PLR_COMPUTE, 10000, 12000, 4000, {}, 0};
   return {{gemm, longer, again, forward}};
 }
 } // namespace
@@ -45,6 +45,15 @@ TEST_F(ProfileTest, CountsShapes) {
   ASSERT_EQ(getText(writeGemmShapes(getPath("s"), getSpans())), "");
   EXPECT_EQ(readFile("s"), "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n"
                            "1 0 1 f32 f32 16 4 8 1 5000\n0 1 0 f32 f32 2 4 8 2 4000\n");
+}
+
+// A grouped product stands for one product of each expert that has rows, of their mean number to the next 256.
+TEST_F(ProfileTest, CountsGroupedProducts) {
+  plr_span forward = {&product, "plr_grouped_gemm", PLR_COMPUTE, 0, 100, 0, {0, 1, 0, 0, 0, 1500, 4, 8}, 3};
+  plr_span gradient = {&product, "plr_grouped_gemm_grad", PLR_COMPUTE, 0, 50, 0, {1, 0, 1, 0, 0, 4, 8, 20}, 2};
+  ASSERT_EQ(getText(writeGemmShapes(getPath("s"), {{forward, gradient}})), "");
+  EXPECT_EQ(readFile("s"), "# transpose_a transpose_b accumulate type result_type m n k count nanoseconds\n"
+                           "0 1 0 f32 f32 512 4 8 3 100\n1 0 1 f32 f32 4 8 64 2 50\n");
 }
 
 TEST_F(ProfileTest, PrintsSharesAndRates) {

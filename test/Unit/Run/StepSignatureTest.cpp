@@ -53,6 +53,20 @@ TEST_F(StepSignatureTest, FindsEverythingByRole) {
   EXPECT_EQ(getDonatingArgument(*function, 0), std::nullopt);
 }
 
+TEST_F(StepSignatureTest, FindsTheNumberOfTokens) {
+  std::string text = getStepText(), learningRate = "%lr: tensor<f32>";
+  text.insert(text.find(learningRate), "%n: tensor<i32> {moe.role = #moe.role<token_count>}, ");
+  auto module = parse(text);
+  auto signature = getStepSignature(*findStep(*module));
+  ASSERT_TRUE(succeeded(signature)) << diagnostics;
+  EXPECT_EQ(signature->tokenCount, 4u);
+  EXPECT_EQ(signature->learningRate, 5u);
+  EXPECT_NE(read(text, "%n: tensor<i32>", "%n: tensor<1xi32>")
+                .find("argument 4 with the role token_count is 'tensor<1xi32>'; it must be 'tensor<i32>'"),
+            std::string::npos)
+      << diagnostics;
+}
+
 TEST_F(StepSignatureTest, NeedsOneStep) {
   EXPECT_NE(read("func.func @f() { return }").find("there is no public function whose arguments have a moe.role"),
             std::string::npos);

@@ -67,6 +67,28 @@ TEST_F(TokenDataTest, DocumentsEndAfterTheirLastToken) {
   EXPECT_EQ(batch.positions, (Numbers{0, 1, 0, 1, 0, 0, 0, 1}));
 }
 
+TEST_F(TokenDataTest, RanksReadAsManyTokensAsTheyHave) {
+  BatchShape shape = {3, 4, 2};
+  shape.rankTokens = {3, 0, 2};
+  TokenData data = open(count(16), shape);
+  EXPECT_EQ(data.getBatches(), 3);
+  RankBatch first = data.getBatch(1, 0), none = data.getBatch(1, 1), last = data.getBatch(1, 2);
+  EXPECT_EQ(first.tokens, (Numbers{5, 6, 7, 0}));
+  EXPECT_EQ(first.labels, (Numbers{6, 7, 8, -100}));
+  EXPECT_EQ(first.positions, (Numbers{0, 1, 0, 0}));
+  EXPECT_EQ(first.starts, (Numbers{0, 0, 2, 3}));
+  EXPECT_EQ(none.tokens, (Numbers{0, 0, 0, 0}));
+  EXPECT_EQ(none.labels, (Numbers{-100, -100, -100, -100}));
+  EXPECT_EQ(none.positions, (Numbers{0, 0, 0, 0}));
+  EXPECT_EQ(none.starts, (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(last.tokens, (Numbers{8, 9, 0, 0}));
+  EXPECT_EQ(last.labels, (Numbers{9, 10, -100, -100}));
+  EXPECT_EQ(last.starts, (Numbers{0, 0, 2, 3}));
+  EXPECT_EQ(getText(TokenData::open(writeIds("short", count(5)), shape, std::nullopt, -100)),
+            getPath("short") +
+                ": holds 5 tokens; one batch (--rank-tokens 3,0,2) and the label of its last token need 6");
+}
+
 TEST_F(TokenDataTest, RefusesPartialTokens) {
   std::string path = writeFile("odd", "123456");
   EXPECT_EQ(getText(TokenData::open(path, {1, 4, 4}, std::nullopt, -100)),

@@ -15,7 +15,8 @@ class MoE_Attr<string name, string attrMnemonic> : AttrDef<MoE_Dialect, name> {
 
 def MoE_RoleAttr : EnumAttr<MoE_Dialect, MoE_Role, "role"> {
   let description = [{
-    What an argument or a result of `@loss` or `@step` is, so that a driver can fill it: `moe.role = #moe.role<tokens>`.
+    What an argument or a result of `@loss` or `@step` is, so that a driver can fill it: `moe.role = #moe.role<tokens>`. A
+    `token_count` is the number of this rank's tokens, from 0 to those of `#moe.batch`; the rows from it on are padding.
   }];
   let assemblyFormat = "`<` $value `>`";
 }

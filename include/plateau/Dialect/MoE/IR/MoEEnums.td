@@ -18,7 +18,7 @@ def MoE_Role : I32EnumAttr<"Role", "what an argument or result of a step is", [
   I32EnumAttrCase<"FirstMoment", 8, "first_moment">, I32EnumAttrCase<"SecondMoment", 9, "second_moment">,
   I32EnumAttrCase<"Master", 10, "master">, I32EnumAttrCase<"Loss", 11, "loss">,
   I32EnumAttrCase<"GradientNorm", 12, "gradient_norm">, I32EnumAttrCase<"LabelCount", 13, "label_count">,
-  I32EnumAttrCase<"ExpertCounts", 14, "expert_counts">]> {
+  I32EnumAttrCase<"ExpertCounts", 14, "expert_counts">, I32EnumAttrCase<"TokenCount", 15, "token_count">]> {
   let cppNamespace = "::mlir::plateau::moe";
   let genSpecializedAttr = 0;
 }

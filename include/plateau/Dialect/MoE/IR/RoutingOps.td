@@ -10,7 +10,8 @@
 
 include "plateau/Dialect/MoE/IR/MoEBase.td"
 
-def MoE_RouteOp : MoE_Op<"route", [Pure, MoE_Differentiable, MoE_Footprint, MoE_SavedByCheckpoint]> {
+def MoE_RouteOp : MoE_Op<"route", [
+    Pure, AttrSizedOperandSegments, MoE_Differentiable, MoE_Footprint, MoE_SavedByCheckpoint]> {
   let summary = "Choose top_k experts for each token, with weights and counts";
   let description = [{
     For each token, from its logits, with the fields of `routing`:
@@ -23,6 +24,9 @@ def MoE_RouteOp : MoE_Op<"route", [Pure, MoE_Differentiable, MoE_Footprint, MoE_
        every number; ids are distinct and legal whatever the logits.
     4. `weights` = the scores of those experts, without the bias (`top_k_softmax`: softmax over the chosen logits); with `normalize`
        divided by their sum (`sigmoid`: plus 1e-20); times `scale`.
+
+    With `token_count` only that many rows are tokens and the others are padding: their ids are −1 and their weights 0. A number that
+    is negative or above the rows is an error when the step runs.
 
     `counts[e]` is the number of slots that chose e. In a checkpoint region the results are kept, so routing is never decided twice.
 
@@ -39,10 +43,11 @@ def MoE_RouteOp : MoE_Op<"route", [Pure, MoE_Differentiable, MoE_Footprint, MoE_
     %ids, %weights, %counts = moe.route %logits routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<1024x8xf32>) -> (tensor<1024x2xi32>, tensor<1024x2xf32>, tensor<8xi32>)
     ```
   }];
-  let arguments = (ins MoE_RowsF32:$logits, Optional<MoE_VectorF32>:$bias, MoE_RoutingAttr:$routing);
+  let arguments = (ins MoE_RowsF32:$logits, Optional<MoE_VectorF32>:$bias, Optional<MoE_Counter>:$token_count,
+    MoE_RoutingAttr:$routing);
   let results = (outs MoE_SlotIds:$ids, MoE_Slots:$weights, MoE_Counts:$counts);
   let assemblyFormat = [{
-    $logits (`bias` `(` $bias^ `)`)? `routing` $routing attr-dict `:` functional-type(operands, results)
+    $logits (`bias` `(` $bias^ `)`)? (`token_count` `(` $token_count^ `)`)? `routing` $routing attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
