@@ -46,6 +46,7 @@ plr_component getComponent(std::optional<Role> role) {
   case Role::Positions:
   case Role::Starts:
     return PLR_ATTENTION;
+  case Role::TokenCount:
   case Role::ExpertCounts:
     return PLR_ROUTING;
   case Role::Parameters:
