@@ -193,8 +193,7 @@ TEST_F(PaddedStep, GivesWhatOneRankGivesInFloat64) {
     EXPECT_LE(getDifference(actual[0].at(name), numbers), 1e-12) << name;
 }
 
-// Padding sends no rows to experts.
-TEST_F(PaddedStep, SendsNoPadding) {
+TEST_F(PaddedStep, RoutesByTheNumberOfTokens) {
   func::FuncOp step = buildRows(makeConfig(Scoring::Softmax), {2, 2, 1}, rows, /*padded=*/true);
   int64_t routes = 0;
   step.walk([&](moe::RouteOp op) {
