@@ -60,22 +60,27 @@ def pick(values, ids):
     return jnp.take_along_axis(values, ids, axis=-1)
 
 
-def margin(routing, logits, bias=None):
-    """Twice the error of the values experts are compared by that could change which experts some token chooses.
+def margins(routing, logits, bias=None):
+    """[tokens]: twice the error of the values experts are compared by that could change which experts a token chooses.
 
     That is the gap between the k-th value and the next, or half of that between the worst kept group and the best other, since
     the score of a group has the errors of two values. The order of the chosen ones, and so of the slots, may be closer.
     """
 
-    def gap(values, count):
+    def gaps(values, count):
         if count == values.shape[-1]:
-            return np.inf
+            return np.full(len(values), np.inf)
         ordered = -np.sort(-np.asarray(values), axis=-1)
-        return float(np.min(ordered[:, count - 1] - ordered[:, count]))
+        return ordered[:, count - 1] - ordered[:, count]
 
-    experts = gap(selection_values(routing, logits, bias), routing.top_k)
-    groups = gap(group_scores(routing, biased_values(routing, logits, bias)), routing.kept_groups)
-    return min(experts, groups / 2)
+    experts = gaps(selection_values(routing, logits, bias), routing.top_k)
+    groups = gaps(group_scores(routing, biased_values(routing, logits, bias)), routing.kept_groups)
+    return np.minimum(experts, groups / 2)
+
+
+def margin(routing, logits, bias=None):
+    """The smallest of the margins of all tokens."""
+    return float(np.min(margins(routing, logits, bias)))
 
 
 def balance_loss(routing, logits, ids, members):

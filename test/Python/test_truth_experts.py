@@ -129,6 +129,7 @@ def test_weights():
 def test_margin():
     logits = np.array([[4.0, 1, 3, 2.5], [0, 9, 9, 8.75]])
     assert experts.margin(Routing(experts=4, top_k=2, score="top_k_softmax"), logits) == 0.25
+    assert experts.margins(Routing(experts=4, top_k=2, score="top_k_softmax"), logits).tolist() == [0.5, 0.25]
     assert experts.margin(Routing(experts=4, top_k=1, score="top_k_softmax"), logits) == 0
     assert experts.margin(Routing(experts=4, top_k=4, score="top_k_softmax"), logits) == math.inf
     # Half of the gap between groups, 7 and 5.5, smaller than that between experts, 9 and −2, and the other way round.
