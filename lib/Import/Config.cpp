@@ -130,9 +130,13 @@ static void readExperts(Fields &fields, ModelConfig &config) {
         return value >= std::numeric_limits<float>::min() && value <= std::numeric_limits<float>::max();
       },
       "a number > 0 that fits f32", 1);
-  std::string method = fields.string("topk_method", "greedy");
-  if (method != "greedy" && method != "group_limited_greedy" && method != "noaux_tc")
-    fields.wrong("topk_method", "\"greedy\", \"group_limited_greedy\" or \"noaux_tc\"");
+  // Groups are scored by their two best experts, as noaux_tc does. DeepSeek's greedy method has no groups, and its
+  // group_limited_greedy scores them by their best one.
+  std::string method = fields.string("topk_method", "");
+  if (!method.empty() && method != "greedy" && method != "noaux_tc")
+    fields.wrong("topk_method", "\"greedy\" or \"noaux_tc\"");
+  if (method == "greedy" && experts.groups > 1)
+    fields.wrong("topk_method", "\"noaux_tc\" where n_group is more than 1, or left out");
   experts.correctionBias = method == "noaux_tc";
   if (fields.boolean("output_router_logits", false))
     experts.balanceLoss = fields.number(

@@ -138,7 +138,6 @@ TEST(Config, ReadsTheFieldsOfExperts) {
   fields["n_group"] = "4";
   fields["topk_group"] = "2";
   fields["routed_scaling_factor"] = "2.5";
-  fields["topk_method"] = "\"group_limited_greedy\"";
   fields["n_shared_experts"] = "2";
   fields["router_aux_loss_coef"] = "0.001";
   std::string warnings;
@@ -190,6 +189,8 @@ TEST(Config, RefusesFieldsOfExpertsThatDoNotFitEachOther) {
       experts({{"n_group", "4"}, {"topk_group", "1"}, {"num_experts_per_tok", "3"}}),
       "field 'topk_group' is 1: it must be large enough that the groups kept have num_experts_per_tok = 3 experts");
   EXPECT_EQ(refuse(mixture(), {{"n_group", "4"}, {"topk_group", "2"}, {"num_experts_per_tok", "4"}}), "accepted");
+  EXPECT_EQ(experts({{"n_group", "2"}, {"topk_group", "2"}, {"topk_method", "\"greedy\""}}),
+            "field 'topk_method' is \"greedy\": it must be \"noaux_tc\" where n_group is more than 1, or left out");
   EXPECT_EQ(experts({{"n_group", "2"}, {"topk_group", "3"}}), "field 'topk_group' is 3: it must be an integer in 1..2");
   EXPECT_EQ(
       experts({{"n_shared_experts", "1"}, {"shared_expert_intermediate_size", "4"}}),
@@ -279,7 +280,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"routed_scaling_factor", "0", "is 0: it must be a number > 0 that fits f32"},
         BadField{"routed_scaling_factor", "1e-46", "is 1e-46: it must be a number > 0 that fits f32"},
         BadField{"routed_scaling_factor", "1e39", "is 1e39: it must be a number > 0 that fits f32"},
-        BadField{"topk_method", "\"aux_tc\"",
-                 "is \"aux_tc\": it must be \"greedy\", \"group_limited_greedy\" or \"noaux_tc\""},
+        BadField{"topk_method", "\"aux_tc\"", "is \"aux_tc\": it must be \"greedy\" or \"noaux_tc\""},
+        BadField{"topk_method", "\"group_limited_greedy\"",
+                 "is \"group_limited_greedy\": it must be \"greedy\" or \"noaux_tc\""},
         BadField{"shared_expert_intermediate_size", "-1", "is -1: it must be an integer in 0..2147483647"},
         BadField{"output_router_logits", "1", "is 1: it must be true or false"}));
