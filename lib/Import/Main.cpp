@@ -30,6 +30,8 @@ struct CommandLine {
   bool count = false, json = false;
   Emit emit = Emit::Step;
   int64_t microBatches = 1;
+  /// Options that are about something a model need not have.
+  bool choosesBalanceKind = false, choosesBiasUpdateRate = false;
   LossOptions loss;
   moe::MoEAttachOptimizerOptions optimizer;
 };
@@ -94,21 +96,25 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
   moe::MoEAttachOptimizerOptions &optimizer = line.optimizer;
   CLI::Option *required[] = {
       addSize(app, "--ranks", line.loss.ranks, "Ranks that train together"),
-      addSize(app, "--tokens", line.loss.tokens, "Tokens of each rank and step"),
+      addSize(app, "--tokens", line.loss.tokens, "Tokens of each rank and step (with --padded: the most)"),
       addSize(app, "--sequence", line.loss.sequence, "Tokens of a sequence; divides --tokens"),
-      addChoice<WorkingType>(app, "--dtype", line.loss.workingType, "Type of parameters and activations",
+      addChoice<WorkingType>(app, "--dtype", line.loss.workingType,
+                             "Working type: of parameters and of what products read",
                              {{"f32", WorkingType::F32}, {"bf16", WorkingType::BF16}}),
       app.add_option("-o,--output", line.output, "File to write; - is the standard output")->type_name("FILE")};
   for (CLI::Option *option : required)
     option->group("Required without --count");
   CLI::Option *optional[] = {
-      addSize(app, "--expert-ranks", line.loss.expertRanks, "Ranks that divide the experts among them (default: 1)"),
+      addSize(app, "--expert-ranks", line.loss.expertRanks,
+              "Ranks that divide the experts among them; divides --ranks and the experts (default: 1)"),
       addSize(app, "--vocab-ranks", line.loss.vocabularyRanks,
-              "Ranks that divide the output projection among them (default: 1)"),
+              "Ranks that divide the output projection among them; divides --ranks and the vocabulary (default: 1)"),
       addSize(app, "--micro-batches", line.microBatches,
               "Parts in which a rank's tokens are computed, their gradients added in f32 (default: 1)"),
-      app.add_flag("--padded", line.loss.padded,
-                   "Let each rank have any number of tokens up to --tokens in a step, which the run says"),
+      app.add_flag(
+          "--padded", line.loss.padded,
+          "Let each rank have any number of tokens up to --tokens, as plateau-run --rank-tokens says; not with "
+          "--micro-batches or losses of routers"),
       addChoice<Checkpoint>(app, "--checkpoint", line.loss.checkpoint,
                             "What the backward pass computes again instead of keeping (default: none)",
                             {{"none", Checkpoint::None}, {"layer", Checkpoint::Layer}}),
@@ -137,7 +143,7 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
                 [](double value) { return float(value) > 0 && std::isfinite(float(value)); })};
   std::vector<CLI::Option *> all(std::begin(required), std::end(required));
   all.insert(all.end(), std::begin(optional), std::end(optional));
-  app.final_callback([&line, all, needed = std::size(required)] {
+  app.final_callback([&app, &line, all, needed = std::size(required)] {
     for (size_t index = 0; index < all.size(); ++index) {
       CLI::Option *option = all[index];
       if (line.count && option->count())
@@ -149,6 +155,8 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
       throw CLI::RequiresError("--json", "--count");
     if (line.count)
       return;
+    line.choosesBalanceKind = app.get_option("--balance-kind")->count() > 0;
+    line.choosesBiasUpdateRate = app.get_option("--bias-update-rate")->count() > 0;
     for (auto [option, count] :
          {std::pair("--expert-ranks", line.loss.expertRanks), {"--vocab-ranks", line.loss.vocabularyRanks}})
       if (line.loss.ranks % count)
@@ -180,9 +188,23 @@ static llvm::Error inFile(const SourceText &source, llvm::Error error) {
   return error ? source.error(llvm::toString(std::move(error))) : llvm::Error::success();
 }
 
+/// An option that nothing in the program heeds is an error, not silence.
+static llvm::Error checkHeeded(const ModelConfig &config, const CommandLine &line) {
+  if (line.choosesBalanceKind &&
+      (config.sparse.empty() || line.loss.balanceLoss.value_or(config.experts.balanceLoss) == 0))
+    return llvm::createStringError("there is no balance loss for --balance-kind to shape: give --balance-loss too");
+  if (line.choosesBiasUpdateRate && (config.sparse.empty() || !config.experts.correctionBias))
+    return llvm::createStringError(
+        "no router has a correction bias for --bias-update-rate: that takes layers with experts "
+        "and \"topk_method\": \"noaux_tc\"");
+  return llvm::Error::success();
+}
+
 static llvm::Error emit(const SourceText &source, const ModelConfig &config, ArrayRef<Parameter> parameters,
                         const CommandLine &line) {
   if (llvm::Error error = inFile(source, checkLossOptions(config, line.loss)))
+    return error;
+  if (llvm::Error error = inFile(source, checkHeeded(config, line)))
     return error;
   DialectRegistry registry;
   registerLossDialects(registry);
