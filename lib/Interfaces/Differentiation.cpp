@@ -3,6 +3,7 @@
 #include "plateau/Interfaces/Differentiation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 
 using namespace mlir;
@@ -19,13 +20,22 @@ static Value addCotangents(OpBuilder &builder, Location loc, Value a, Value b) {
   return arith::TruncFOp::create(builder, loc, type, sum);
 }
 
+/// Whether `op` reads one of `values`: as an operand, or in a region from outside.
+static bool readsAnyOf(Operation &op, const llvm::DenseSet<Value> &values) {
+  if (llvm::any_of(op.getOperands(), [&](Value operand) { return values.contains(operand); }))
+    return true;
+  bool found = false;
+  visitUsedValuesDefinedAbove(op.getRegions(), [&](OpOperand *use) { found |= values.contains(use->get()); });
+  return found;
+}
+
 /// Values of `block` that depend on `inputs` through floating-point values.
 static llvm::DenseSet<Value> findActive(Block &block, ValueRange inputs) {
   llvm::DenseSet<Value> active;
   for (Value input : inputs)
     active.insert(input);
   for (Operation &op : block)
-    if (llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+    if (readsAnyOf(op, active))
       for (Value result : op.getResults())
         if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
           active.insert(result);
@@ -64,7 +74,7 @@ LogicalResult mlir::plateau::buildBlockAdjoint(OpBuilder &builder, Block &block,
     SmallVector<Value> resultCotangents =
         llvm::map_to_vector(op->getResults(), [&](Value result) { return cotangents.lookup(result); });
     if (llvm::none_of(resultCotangents, [](Value value) { return static_cast<bool>(value); }) ||
-        llvm::none_of(op->getOperands(), [&](Value operand) { return active.contains(operand); }))
+        !readsAnyOf(*op, active))
       continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable)

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "plateau/Interfaces/CollectiveOpInterface.h"
+#include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -12,6 +13,11 @@ using namespace mlir::plateau;
 FailureOr<Grid> Grid::lookup(Operation *op, FlatSymbolRefAttr symbol) {
   auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, symbol);
   if (!grid || grid.getShape().empty() || llvm::any_of(grid.getShape(), [](int64_t size) { return size < 1; }))
+    return failure();
+  std::optional<int64_t> ranks = 1;
+  for (int64_t size : grid.getShape())
+    ranks = ranks ? llvm::checkedMul(*ranks, size) : std::nullopt;
+  if (!ranks || *ranks > std::numeric_limits<int32_t>::max())
     return failure();
   return Grid{llvm::to_vector(grid.getShape())};
 }

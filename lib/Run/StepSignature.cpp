@@ -217,6 +217,11 @@ LogicalResult SignatureReader::readBuffers(StepSignature &signature) {
 }
 
 LogicalResult SignatureReader::findParts(StepSignature &signature) {
+  // What is on @world is summed over all ranks.
+  FailureOr<Grid> world = Grid::lookup(function, FlatSymbolRefAttr::get(function.getContext(), "world"));
+  if (succeeded(world) && (world->shape.size() != 1 || world->getRanks() != signature.batch.ranks))
+    return emitError(function.getLoc()) << "@" << function.getName() << " is for " << signature.batch.ranks
+                                        << " ranks: shard.grid @world must have the shape " << signature.batch.ranks;
   for (moe::MemberAttr member : signature.parameters.layout.getMembers()) {
     FlatSymbolRefAttr shard = member.getParameter().getShard();
     if (!shard)

@@ -133,3 +133,43 @@ func.func @broadcast(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = shard.broadcast %x on @grid grid_axes = [0] root = [0] : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @all_reduce_widens(%x: tensor<4xbf16>) -> tensor<4xf32> {
+  // expected-error @below {{takes 'tensor<4xbf16>' to 'tensor<4xf32>': only results of the operand's element type are lowered}}
+  %r = shard.all_reduce %x on @grid grid_axes = [0] : tensor<4xbf16> -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @reduce_scatter_widens(%x: tensor<4xbf16>) -> tensor<2xf32> {
+  // expected-error @below {{only results of the operand's element type are lowered}}
+  %r = shard.reduce_scatter %x on @grid grid_axes = [0] scatter_axis = 0 : tensor<4xbf16> -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}
+
+// -----
+
+func.func @loop_without_end(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  // expected-error @below {{has a step of 0, which must be positive}}
+  %r = scf.for %i = %c0 to %c4 step %c0 iter_args(%a = %x) -> tensor<4xf32> {
+    scf.yield %a : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// The product of the sizes is 2 modulo 2^64.
+shard.grid @grid(shape = 6x3074457345618258603)
+func.func @ranks_beyond_numbers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{is on grid @grid, and there is none with static sizes}}
+  %r = shard.all_reduce %x on @grid grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -38,7 +38,8 @@ LogicalResult FunctionLowering::checkRowCounts(Operation *op) {
 FailureOr<Value> FunctionLowering::getGroup(Operation *op, FlatSymbolRefAttr symbol, ArrayRef<int64_t> axes) {
   FailureOr<Grid> grid = Grid::lookup(op, symbol);
   if (failed(grid))
-    return op->emitOpError() << "is on grid " << symbol << ", and there is none with static sizes";
+    return op->emitOpError() << "is on grid " << symbol
+                             << ", and there is none with static sizes of at most 2^31 - 1 ranks";
   int64_t bits = 0;
   for (int64_t axis : axes)
     bits |= int64_t(1) << axis;
@@ -110,6 +111,9 @@ LogicalResult FunctionLowering::lowerCollective(Operation *op) {
 
   if (op->getNumOperands() != 1 || op->getNumResults() != 1)
     return op->emitOpError("is not lowered to the runtime");
+  if (getElementTypeOrSelf(op->getOperand(0).getType()) != getElementTypeOrSelf(op->getResult(0).getType()))
+    return op->emitOpError() << "takes " << op->getOperand(0).getType() << " to " << op->getResult(0).getType()
+                             << ": only results of the operand's element type are lowered";
   std::optional<plr_type> element = getCollectiveType(op->getResult(0).getType());
   if (!element)
     return op->emitOpError() << "is lowered only for f32, bf16, f64 and i32";

@@ -29,6 +29,8 @@ LogicalResult FunctionLowering::lowerFor(scf::ForOp op) {
   for (auto [bound, value] : llvm::zip_equal(bounds, ValueRange{op.getLowerBound(), op.getUpperBound(), op.getStep()}))
     if (!matchPattern(value, m_ConstantInt(&bound)))
       return op.emitOpError("is lowered only between constant bounds");
+  if (!bounds[2].isStrictlyPositive())
+    return op.emitOpError() << "has a step of " << bounds[2].getSExtValue() << ", which must be positive";
   for (auto [init, argument] : llvm::zip_equal(op.getInitArgsMutable(), op.getRegionIterArgs())) {
     if (!isa<TensorType>(argument.getType()))
       return op.emitOpError() << "carries a value of type " << argument.getType() << ": only tensors are lowered";

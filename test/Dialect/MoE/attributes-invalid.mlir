@@ -239,3 +239,8 @@ func.func @plan_tokens(%p: !moe.plan<experts = 4, ranks = 2, tokens = -1, top_k 
 func.func @plan_rows(%p: !moe.plan<experts = 4, ranks = 4, tokens = 2305843009213693952, top_k = 2>) {
   return
 }
+
+// -----
+
+// expected-error @+1 {{20000000 experts are more than 2^24}}
+func.func private @plan_experts(!moe.plan<experts = 20000000, ranks = 1, tokens = 8, top_k = 2>)

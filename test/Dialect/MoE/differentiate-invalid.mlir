@@ -63,3 +63,14 @@ func.func @loss(%x: tensor<4x3xf32> {moe.parameter = #moe.parameter<"x", decay =
   %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<2x3xf32>, tensor<2xi32>
   return %l : tensor<f32>
 }
+
+// -----
+
+// A parameter that a region reads from outside is not an operand, and counts all the same.
+func.func @loss(%x: tensor<f32> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>}) -> tensor<f32> {
+  // expected-error @below {{has no adjoint: it does not implement DifferentiableOpInterface}}
+  %y = scf.execute_region -> tensor<f32> {
+    scf.yield %x : tensor<f32>
+  }
+  return %y : tensor<f32>
+}

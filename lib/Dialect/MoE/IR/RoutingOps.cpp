@@ -24,6 +24,9 @@ LogicalResult PlanType::verify(function_ref<InFlightDiagnostic()> emitError, int
   if (experts < 1 || ranks < 1 || tokens < 0 || topK < 1)
     return emitError() << "experts (" << experts << "), ranks (" << ranks << ") and top_k (" << topK
                        << ") must be at least 1, and tokens (" << tokens << ") at least 0";
+  constexpr int64_t mostExperts = int64_t(1) << 24;
+  if (experts > mostExperts)
+    return emitError() << experts << " experts are more than 2^24";
   if (experts % ranks)
     return emitError() << experts << " experts do not divide over " << ranks << " ranks";
   if (!countElements({ranks, tokens, topK}))
