@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "RuntimeSymbols.h"
 #include "plateau/runtime.h"
@@ -14,6 +17,9 @@ void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
     add("plr_get_lane", plr_get_lane);
     add("plr_allocate", plr_allocate);
     add("plr_release", plr_release);
+    add("plr_arena", plr_arena);
+    add("plr_reads", plr_reads);
+    add("plr_writes", plr_writes);
     add("plr_copy", plr_copy);
     add("plr_zero", plr_zero);
     add("plr_launch", plr_launch);
@@ -31,11 +37,15 @@ void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
     add("plr_count_labels", plr_count_labels);
     add("plr_nll", plr_nll);
     add("plr_nll_grad", plr_nll_grad);
+    add("plr_record", plr_record);
+    add("plr_wait", plr_wait);
+    add("plr_fence", plr_fence);
     add("plr_get_group", plr_get_group);
     add("plr_all_reduce", plr_all_reduce);
     add("plr_all_gather", plr_all_gather);
     add("plr_reduce_scatter", plr_reduce_scatter);
     add("plr_plan_create", plr_plan_create);
+    add("plr_plan_fill", plr_plan_fill);
     add("plr_plan_release", plr_plan_release);
     add("plr_plan_rows", plr_plan_rows);
     add("plr_dispatch", plr_dispatch);

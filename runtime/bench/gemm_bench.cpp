@@ -96,7 +96,8 @@ public:
     plr_trace_clear(context);
     plr_lane *lane = plr_get_lane(context, PLR_COMPUTE);
     for (int i = 0; i < count; ++i)
-      plr_gemm(lane, &tag, s.transposeA, s.transposeB, s.accumulate, s.type, s.resultType, s.m, s.n, s.k, a, b, c);
+      plr_gemm(lane, &tag, s.transposeA, s.transposeB, s.accumulate, s.type, s.resultType, s.m, s.n, s.k, a, b, c,
+               nullptr, PLR_FROM_POOL);
     plr_synchronize(context);
     check();
     std::vector<plr_span> spans(count);

@@ -139,7 +139,8 @@ TEST(Mismatch, OfDispatches) {
     const int32_t ids[1] = {1 - number};
     plr_plan *plan = plr_plan_create(rank.lane(), &oneTag, getWorld(rank, 2), 1, 1, 2, ids);
     ASSERT_EQ(plr_plan_rows(plan), 1);
-    plr_dispatch(rank.lane(), &otherTag, plan, PLR_F32, 3 + number, values.input, nullptr, values.result, nullptr);
+    plr_dispatch(rank.lane(), &otherTag, plan, PLR_F32, 3 + number, values.input, nullptr, values.result, nullptr,
+                 nullptr, PLR_FROM_POOL);
     EXPECT_EQ(plr_synchronize(rank), PLR_COMMUNICATION);
     expectText(rank.message(), "rank 0 with plr_dispatch of 3 f32 columns for moe.all_gather other");
     expectText(rank.message(), "rank 1 with plr_dispatch of 4 f32 columns for moe.all_gather other");

@@ -7,6 +7,7 @@
 #include "common/plan.h"
 #include "kernels_support.h"
 #include "ranks.h"
+#include <optional>
 
 using namespace plateau::rt::test;
 
@@ -20,7 +21,14 @@ struct Case {
   int64_t topK, experts;
   std::vector<std::vector<int32_t>> ids;
 
+  int64_t getRanks() const { return static_cast<int64_t>(ids.size()); }
   int64_t getTokens(int32_t rank) const { return static_cast<int64_t>(ids[rank].size()) / topK; }
+  int64_t getMostTokens() const {
+    int64_t most = 0;
+    for (int32_t rank = 0; rank < getRanks(); ++rank)
+      most = std::max(most, getTokens(rank));
+    return most;
+  }
 };
 
 /// What a route is, wherever its row lies.
@@ -43,13 +51,38 @@ std::vector<Route> listRoutes(const Case &c) {
   return routes;
 }
 
-/// Device memory of a rank, released with it.
+/// Memory of a rank, released with it.
 struct Buffer {
-  Buffer(Rank &rank, int64_t bytes) : rank(rank), pointer(plr_allocate(rank, PLR_DEVICE, bytes, &dispatchTag)) {}
-  ~Buffer() { plr_release(rank, PLR_DEVICE, pointer); }
+  Buffer(Rank &rank, int64_t bytes, plr_space space = PLR_DEVICE)
+      : rank(rank), space(space), bytes(bytes), pointer(plr_allocate(rank, space, bytes, &dispatchTag)) {}
+  ~Buffer() { plr_release(rank, space, pointer); }
   float *floats() const { return static_cast<float *>(pointer); }
   Rank &rank;
+  plr_space space;
+  int64_t bytes;
   void *pointer;
+};
+
+/// Where plan and staging lie: in memory that the calls take from the pool, or in the caller's, known from shapes
+/// alone.
+enum class Memory { Pool, Caller };
+
+/// The caller's memory for a case.
+struct PlannedMemory {
+  Buffer host, device, scratch;
+  PlannedMemory(Rank &rank, const Case &c, int32_t number, int64_t rowBytes)
+      : host(rank, plr_footprint_plan_host(c.getRanks(), c.experts), PLR_HOST),
+        device(rank, plr_footprint_plan_device(c.getRanks(), c.getMostTokens(), c.topK)),
+        scratch(rank, plr_footprint_exchange(c.getRanks(), c.getTokens(number) * c.topK,
+                                             c.getRanks() * c.getMostTokens() * c.topK, rowBytes, 1)) {}
+
+  plr_plan *fill(plr_group *group, const Case &c, int64_t tokens, const Buffer &ids) {
+    plr_lane *lane = host.rank.lane();
+    plr_plan_fill(lane, &dispatchTag, group, tokens, c.topK, c.experts, static_cast<int32_t *>(ids.pointer),
+                  host.pointer, host.bytes, device.pointer, device.bytes);
+    EXPECT_EQ(plr_fence(plr_record(lane)), PLR_OK) << host.rank.message();
+    return static_cast<plr_plan *>(host.pointer);
+  }
 };
 
 Tensor read(const Buffer &buffer, plr_type type, int64_t count) {
@@ -82,7 +115,8 @@ double makeTokenNumber(int32_t rank, int64_t token, int64_t column, plr_type typ
   return makeNumber({0, rank, token, 77}, column, type);
 }
 
-void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_type type, int64_t columns) {
+void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_type type, int64_t columns,
+             Memory memory = Memory::Pool) {
   const int64_t tokens = c.getTokens(number), width = type == PLR_BF16 ? 2 : 4, slots = tokens * c.topK;
   const int32_t local = static_cast<int32_t>(c.experts / static_cast<int64_t>(c.ids.size()));
   std::vector<Route> mine;
@@ -104,8 +138,14 @@ void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_ty
     write(input, tokenData, type);
     write(values, valueData, PLR_F32);
 
-    plr_plan *plan = plr_plan_create(rank.lane(), &dispatchTag, group, tokens, c.topK, c.experts,
-                                     static_cast<int32_t *>(ids.pointer));
+    std::optional<PlannedMemory> planned;
+    if (memory == Memory::Caller)
+      planned.emplace(rank, c, number, columns * width);
+    void *scratch = planned ? planned->scratch.pointer : nullptr;
+    const int64_t scratchBytes = planned ? planned->scratch.bytes : PLR_FROM_POOL;
+    plr_plan *plan = planned ? planned->fill(group, c, tokens, ids)
+                             : plr_plan_create(rank.lane(), &dispatchTag, group, tokens, c.topK, c.experts,
+                                               static_cast<int32_t *>(ids.pointer));
     ASSERT_NE(plan, nullptr) << rank.message();
     ASSERT_EQ(plr_plan_rows(plan), received);
     for (int32_t expert = 0; expert < local; ++expert)
@@ -115,7 +155,7 @@ void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_ty
 
     Buffer rows(rank, received * columns * width), rowValues(rank, received * 4);
     plr_dispatch(rank.lane(), &dispatchTag, plan, type, columns, input.pointer, values.floats(), rows.pointer,
-                 rowValues.floats());
+                 rowValues.floats(), scratch, scratchBytes);
     plr_synchronize(rank);
     std::vector<double> expectedRows, expectedValues;
     for (const Route &route : mine) {
@@ -133,8 +173,9 @@ void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_ty
     write(rows, output, type);
     Buffer result(rank, tokens * columns * width), valuesBack(rank, slots * 4);
     plr_combine(rank.lane(), &dispatchTag, plan, type, columns, rows.pointer, rowValues.floats(), result.pointer,
-                valuesBack.floats());
-    plr_plan_release(plan);
+                valuesBack.floats(), scratch, scratchBytes);
+    if (!planned)
+      plr_plan_release(plan);
     plr_synchronize(rank);
     std::vector<double> expected, expectedBack;
     for (int64_t i = 0; i < tokens * columns; ++i) {
@@ -206,18 +247,22 @@ protected:
     config.poison = 1;
     return config;
   }();
+
+  void moveRows(Memory memory) {
+    Ranks run(ranks, 60, config);
+    for (int round = 0; round < 3; ++round)
+      for (const Case &c : makeCases(ranks))
+        run.runWell([&](Rank &rank, int32_t number) {
+          runCase(c, rank, number, getWorld(rank, ranks), type, round == 0 ? 5 : 16, memory);
+        });
+  }
 };
 
 } // namespace
 
-TEST_P(Dispatch, MovesRowsToTheirExpertsAndBack) {
-  Ranks run(ranks, 60, config);
-  for (int round = 0; round < 3; ++round)
-    for (const Case &c : makeCases(ranks))
-      run.runWell([&](Rank &rank, int32_t number) {
-        runCase(c, rank, number, getWorld(rank, ranks), type, round == 0 ? 5 : 16);
-      });
-}
+TEST_P(Dispatch, MovesRowsToTheirExpertsAndBack) { moveRows(Memory::Pool); }
+
+TEST_P(Dispatch, MovesRowsInMemoryOfTheCaller) { moveRows(Memory::Caller); }
 
 // k = 1: what comes back is what went, bit for bit, the sign of zero included.
 TEST_P(Dispatch, ThereAndBackIsIdentity) {
@@ -232,8 +277,10 @@ TEST_P(Dispatch, ThereAndBackIsIdentity) {
     plr_plan *plan =
         plr_plan_create(rank.lane(), &dispatchTag, getWorld(rank, ranks), tokens, 1, 3 * ranks, ids.data());
     Buffer rows(rank, plr_plan_rows(plan) * columns * width);
-    plr_dispatch(rank.lane(), &dispatchTag, plan, type, columns, input.data(), nullptr, rows.pointer, nullptr);
-    plr_combine(rank.lane(), &dispatchTag, plan, type, columns, rows.pointer, nullptr, result.data(), nullptr);
+    plr_dispatch(rank.lane(), &dispatchTag, plan, type, columns, input.data(), nullptr, rows.pointer, nullptr, nullptr,
+                 PLR_FROM_POOL);
+    plr_combine(rank.lane(), &dispatchTag, plan, type, columns, rows.pointer, nullptr, result.data(), nullptr, nullptr,
+                PLR_FROM_POOL);
     plr_plan_release(plan);
     plr_synchronize(rank);
     EXPECT_TRUE(result.sameBits(input));
@@ -265,8 +312,10 @@ TEST(DispatchGroups, ValuesMayGoAlone) {
     float values[2] = {10.0f + number, 20.0f + number}, back[2] = {}, rowValues[2] = {};
     plr_plan *plan = plr_plan_create(rank.lane(), &dispatchTag, getWorld(rank, 2), 1, 2, 2, ids);
     ASSERT_EQ(plr_plan_rows(plan), 2);
-    plr_dispatch(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, values, nullptr, rowValues);
-    plr_combine(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, rowValues, nullptr, back);
+    plr_dispatch(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, values, nullptr, rowValues, nullptr,
+                 PLR_FROM_POOL);
+    plr_combine(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, rowValues, nullptr, back, nullptr,
+                PLR_FROM_POOL);
     plr_synchronize(rank);
     EXPECT_EQ(rowValues[0], number == 0 ? 20 : 10);
     EXPECT_EQ(rowValues[1], number == 0 ? 21 : 11);

@@ -54,7 +54,8 @@ TEST(Errors, TheFirstSticksAndStopsEverything) {
   config.ranks = 4;
   Rank rank(config);
   float value = 1;
-  EXPECT_EQ(plr_gemm(rank.lane(), &attentionTag, 0, 0, 0, PLR_F32, PLR_F32, -1, 1, 1, &value, &value, &value),
+  EXPECT_EQ(plr_gemm(rank.lane(), &attentionTag, 0, 0, 0, PLR_F32, PLR_F32, -1, 1, 1, &value, &value, &value, nullptr,
+                     PLR_FROM_POOL),
             PLR_INVALID_ARGUMENT);
   const char *message = nullptr;
   EXPECT_EQ(plr_context_error(rank, &message), PLR_INVALID_ARGUMENT);
@@ -208,7 +209,7 @@ TEST(Errors, MisuseIsNamed) {
   expectMisuse([&](plr_context *c) { plr_memory_report(c, PLR_DEVICE, nullptr); }, "the report is null");
   expectMisuse([&](plr_context *c) { plr_memory_report(c, -1, nullptr); }, "there is no space -1");
   auto gemm = [&](plr_context *c, int ta, int type, int result, int64_t m, int64_t n, int64_t k, void *a) {
-    plr_gemm(lane(c), &lossTag, ta, 0, 0, type, result, m, n, k, a, &value, &value);
+    plr_gemm(lane(c), &lossTag, ta, 0, 0, type, result, m, n, k, a, &value, &value, nullptr, PLR_FROM_POOL);
   };
   expectMisuse([&](plr_context *c) { gemm(c, 2, 0, 0, 1, 1, 1, &value); }, "transpose_a is 2");
   expectMisuse([&](plr_context *c) { gemm(c, 0, 2, 0, 1, 1, 1, &value); }, "type is 2");

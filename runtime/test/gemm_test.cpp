@@ -79,7 +79,7 @@ plr_config makeConfig(plr_gemm_kind kind) {
 
 plr_status run(Rank &rank, const Case &c, Matrix &a, Matrix &b, Matrix &result) {
   return plr_gemm(rank.lane(), &attentionTag, c.transposeA, c.transposeB, c.accumulate, c.type, c.resultType, c.m, c.n,
-                  c.k, a.data(), b.data(), result.data());
+                  c.k, a.data(), b.data(), result.data(), nullptr, PLR_FROM_POOL);
 }
 
 class Gemm : public testing::TestWithParam<plr_gemm_kind> {};
@@ -130,7 +130,9 @@ TEST_P(Gemm, EmptySizesAreLegal) {
         compare(rank, {flags & 1, flags >> 1 & 1, flags >> 2, type, type, empty & 1 ? 0 : 5, empty & 2 ? 0 : 6,
                        empty & 4 ? 0 : 7});
   // With nothing to read or write, addresses may be null.
-  EXPECT_EQ(plr_gemm(rank.lane(), &denseTag, 0, 0, 0, PLR_F32, PLR_F32, 0, 3, 4, nullptr, rank, nullptr), PLR_OK);
+  EXPECT_EQ(plr_gemm(rank.lane(), &denseTag, 0, 0, 0, PLR_F32, PLR_F32, 0, 3, 4, nullptr, rank, nullptr, nullptr,
+                     PLR_FROM_POOL),
+            PLR_OK);
   EXPECT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
 }
 
@@ -162,7 +164,7 @@ static void compareRows(plr_gemm_kind kind, const Case &c, std::initializer_list
       Matrix part(c.resultType, rows * c.n);
       auto *begin = static_cast<unsigned char *>(a.data()) + first * c.k * static_cast<int64_t>(a.elementBytes());
       plr_gemm(rank.lane(), &attentionTag, 0, c.transposeB, 0, c.type, c.resultType, rows, c.n, c.k, begin, b.data(),
-               part.data());
+               part.data(), nullptr, PLR_FROM_POOL);
       ASSERT_EQ(plr_synchronize(rank), PLR_OK);
       size_t rowBytes = static_cast<size_t>(c.n) * part.elementBytes();
       EXPECT_EQ(std::memcmp(part.getBytes().data(), whole.getBytes().data() + first * rowBytes, rows * rowBytes), 0)
@@ -261,7 +263,7 @@ TEST(GemmLanes, MayShareAShape) {
   for (int i = 0; i < 500; ++i) {
     run(rank, c, a, b, ofA);
     plr_gemm(rank.lane(PLR_COMM), &denseTag, 1, 1, 0, c.type, c.type, 64, 64, 64, other.data(), b.data(),
-             ofOther.data());
+             ofOther.data(), nullptr, PLR_FROM_POOL);
   }
   ASSERT_EQ(plr_synchronize(rank), PLR_OK);
   EXPECT_EQ(ofA.getBytes(), expectedA.getBytes());

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "common/context.h"
-#include "common/plan.h"
+#include "held_plan.h"
 #include "kernels_support.h"
 #include "rank.h"
 #include <numeric>
@@ -16,14 +16,6 @@ namespace {
 constexpr plr_tag expertsTag = {"moe.grouped_matmul w13", 2, PLR_EXPERTS, PLR_FORWARD};
 
 using Counts = std::vector<int64_t>;
-
-plr_plan makePlan(plr_context *context, const Counts &counts) {
-  int64_t experts = static_cast<int64_t>(counts.size());
-  plr_plan plan{*context, nullptr, 0, 1, experts, {0}, {}, {}};
-  for (int64_t count : counts)
-    plan.expertOffsets.push_back(plan.expertOffsets.back() + count);
-  return plan;
-}
 
 int64_t sumOf(const Counts &counts) { return std::accumulate(counts.begin(), counts.end(), int64_t(0)); }
 
@@ -74,12 +66,12 @@ struct Forward {
       if (counts[e] == 0)
         fillNan(weights, {static_cast<int64_t>(e) * n * k, n * k});
   }
-  plr_status run(Rank &rank, const plr_plan &plan) {
-    return plr_grouped_gemm(rank.lane(), &expertsTag, &plan, transposed, type, n, k, input.data(), weights.data(),
-                            result.data());
+  plr_status run(Rank &rank, const plr_plan *plan) {
+    return plr_grouped_gemm(rank.lane(), &expertsTag, plan, transposed, type, n, k, input.data(), weights.data(),
+                            result.data(), nullptr, PLR_FROM_POOL);
   }
   void runAndWait(Rank &rank) {
-    plr_plan plan = makePlan(rank, counts);
+    const HeldPlan plan(rank, counts);
     run(rank, plan);
     ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
   }
@@ -123,12 +115,12 @@ struct Backward {
       fillNan(before, {0, before.size()});
     result = before;
   }
-  plr_status run(Rank &rank, const plr_plan &plan) {
-    return plr_grouped_gemm_grad(rank.lane(), &expertsTag, &plan, accumulate, type, resultType, m, n, a.data(),
-                                 b.data(), result.data());
+  plr_status run(Rank &rank, const plr_plan *plan) {
+    return plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, accumulate, type, resultType, m, n, a.data(), b.data(),
+                                 result.data(), nullptr, PLR_FROM_POOL);
   }
   void runAndWait(Rank &rank) {
-    plr_plan plan = makePlan(rank, counts);
+    const HeldPlan plan(rank, counts);
     run(rank, plan);
     ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
   }
@@ -210,14 +202,14 @@ TEST_P(GroupedGemm, RoundsOnPoisonedMemory) {
         EXPECT_NE(memory, nullptr);
         return memory;
       };
-      plr_plan plan = makePlan(rank, counts);
+      const HeldPlan plan(rank, counts);
       // Results without the rows behind: what follows them is another buffer.
       void *result = allocate(forward.result), *behind = allocate(forward.result), *grad = allocate(backward.result);
       int64_t size = type == PLR_BF16 ? 2 : 4;
-      plr_grouped_gemm(rank.lane(), &expertsTag, &plan, forward.transposed, type, 24, 40, forward.input.data(),
-                       forward.weights.data(), result);
-      plr_grouped_gemm_grad(rank.lane(), &expertsTag, &plan, 0, type, type, 24, 40, backward.a.data(),
-                            backward.b.data(), grad);
+      plr_grouped_gemm(rank.lane(), &expertsTag, plan, forward.transposed, type, 24, 40, forward.input.data(),
+                       forward.weights.data(), result, nullptr, PLR_FROM_POOL);
+      plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, 0, type, type, 24, 40, backward.a.data(), backward.b.data(),
+                            grad, nullptr, PLR_FROM_POOL);
       plr_copy(rank.lane(), &expertsTag, forward.result.data(), result, forward.result.size() * size);
       plr_copy(rank.lane(), &expertsTag, backward.result.data(), grad, backward.result.size() * size);
       for (void *memory : {result, behind, grad})
@@ -241,12 +233,14 @@ TEST_P(GroupedGemm, EmptySizesAreLegal) {
     }
   }
   // With nothing to read or write, addresses may be null. A rank may have no rows at all.
-  plr_plan none = makePlan(rank, {0, 0});
-  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, &none, 0, PLR_F32, 3, 4, nullptr, rank, nullptr), PLR_OK);
-  plr_plan noExperts = makePlan(rank, {});
-  EXPECT_EQ(
-      plr_grouped_gemm_grad(rank.lane(), &expertsTag, &noExperts, 0, PLR_F32, PLR_F32, 3, 4, nullptr, nullptr, nullptr),
-      PLR_OK);
+  const HeldPlan none(rank, {0, 0});
+  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, none, 0, PLR_F32, 3, 4, nullptr, rank, nullptr, nullptr,
+                             PLR_FROM_POOL),
+            PLR_OK);
+  const HeldPlan noExperts(rank, {});
+  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, noExperts, 0, PLR_F32, PLR_F32, 3, 4, nullptr, nullptr,
+                                  nullptr, nullptr, PLR_FROM_POOL),
+            PLR_OK);
   EXPECT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
 }
 
@@ -266,7 +260,7 @@ TEST_P(GroupedGemm, RowsKeepTheirBits) {
         whole.runAndWait(rank);
         Tensor plain(type, rows * n);
         plr_gemm(rank.lane(), &expertsTag, 0, transposed, 0, type, type, rows, n, k, whole.input.data(),
-                 whole.weights.data(), plain.data());
+                 whole.weights.data(), plain.data(), nullptr, PLR_FROM_POOL);
         ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
         EXPECT_TRUE(plain.sameBits(whole.result.slice(0, rows * n)));
         for (const Counts &counts : {Counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 555}, {33, 0, 567}, {64, 65, 79, 80, 311, 1}}) {
@@ -316,10 +310,10 @@ TEST_P(GroupedGemm, ThePlanMayBeGone) {
   Backward backward({3, 0, 5}, PLR_F32, PLR_F32, false, 7, 11);
   gate.close(rank.lane());
   {
-    plr_plan plan = makePlan(rank, forward.counts);
+    const HeldPlan plan(rank, forward.counts);
     forward.run(rank, plan);
     backward.run(rank, plan);
-    std::fill(plan.expertOffsets.begin(), plan.expertOffsets.end(), 0);
+    std::fill(plan->expertOffsets, plan->expertOffsets + forward.counts.size() + 1, 0);
   }
   gate.release();
   ASSERT_EQ(plr_synchronize(rank), PLR_OK);
@@ -381,7 +375,7 @@ TEST(GroupedGemmScratch, ThatDoesNotFitIsAShortage) {
   config.device_bytes = 64;
   Rank rank(config);
   Backward backward({100, 0, 300}, PLR_BF16, PLR_BF16, true, 64, 64);
-  plr_plan plan = makePlan(rank, backward.counts);
+  const HeldPlan plan(rank, backward.counts);
   EXPECT_EQ(backward.run(rank, plan), PLR_OUT_OF_MEMORY);
   EXPECT_NE(rank.message().find("plr_grouped_gemm_grad: out of device memory for moe.grouped_matmul w13 (layer 2, "
                                 "workspace, forward)"),
@@ -393,18 +387,19 @@ TEST(GroupedGemmScratch, ThatDoesNotFitIsAShortage) {
 template <typename Call>
 static void expectRefused(Call call, const char *text) {
   Rank rank;
-  plr_plan plan = makePlan(rank, {1, 1});
-  EXPECT_EQ(call(rank.lane(), &plan), PLR_INVALID_ARGUMENT) << text;
+  const HeldPlan plan(rank, {1, 1});
+  EXPECT_EQ(call(rank.lane(), plan), PLR_INVALID_ARGUMENT) << text;
   EXPECT_NE(rank.message().find(text), std::string::npos) << rank.message();
 }
 
 TEST(GroupedGemmCalls, MisuseIsNamed) {
   static float x[16];
   auto forward = [](plr_lane *lane, const plr_plan *plan, int transpose, plr_type type, int64_t n, int64_t k, void *w) {
-    return plr_grouped_gemm(lane, &expertsTag, plan, transpose, type, n, k, x, w, x);
+    return plr_grouped_gemm(lane, &expertsTag, plan, transpose, type, n, k, x, w, x, nullptr, PLR_FROM_POOL);
   };
   auto backward = [](plr_lane *lane, const plr_plan *plan, int accumulate, plr_type type, plr_type result, int64_t m) {
-    return plr_grouped_gemm_grad(lane, &expertsTag, plan, accumulate, type, result, m, 2, x, x, x);
+    return plr_grouped_gemm_grad(lane, &expertsTag, plan, accumulate, type, result, m, 2, x, x, x, nullptr,
+                                 PLR_FROM_POOL);
   };
   using Lane = plr_lane *;
   using Plan = const plr_plan *;
@@ -421,9 +416,9 @@ TEST(GroupedGemmCalls, MisuseIsNamed) {
   expectRefused([&](Lane l, Plan p) { return backward(l, p, 0, 0, PLR_BF16, 2); }, "f32 operands give an f32 result");
   expectRefused([&](Lane l, Plan p) { return backward(l, p, 0, 0, 0, -2); }, "m is -2");
   Rank rank, other;
-  plr_plan plan = makePlan(other, {1}), many = makePlan(rank, Counts(5000, 0));
-  expectRefused([&](Lane l, Plan) { return forward(l, &plan, 0, 0, 2, 2, x); }, "the plan is another context's");
-  EXPECT_EQ(forward(rank.lane(), &many, 0, 0, 2, 2, x), PLR_INVALID_ARGUMENT);
+  const HeldPlan plan(other, {1}), many(rank, Counts(5000, 0));
+  expectRefused([&](Lane l, Plan) { return forward(l, plan, 0, 0, 2, 2, x); }, "the plan is another context's");
+  EXPECT_EQ(forward(rank.lane(), many, 0, 0, 2, 2, x), PLR_INVALID_ARGUMENT);
   EXPECT_NE(rank.message().find("the rank has 5000 experts, but a grouped product takes at most 4095"),
             std::string::npos)
       << rank.message();
@@ -435,8 +430,10 @@ TEST(GroupedGemmCalls, ANullPlanKeepsTheFirstError) {
   float x = 1;
   plr_zero(rank.lane(), &expertsTag, nullptr, 4);
   std::string message = rank.message();
-  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, 1, 1, &x, &x, &x), PLR_INVALID_ARGUMENT);
-  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, PLR_F32, 1, 1, &x, &x, &x),
+  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, 1, 1, &x, &x, &x, nullptr, PLR_FROM_POOL),
+            PLR_INVALID_ARGUMENT);
+  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, PLR_F32, 1, 1, &x, &x, &x, nullptr,
+                                  PLR_FROM_POOL),
             PLR_INVALID_ARGUMENT);
   EXPECT_EQ(rank.message(), message);
 }

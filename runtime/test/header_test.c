@@ -5,6 +5,7 @@
 // The interface is one of C: this file compiles, and the enumerations are as wide as the types that carry them.
 //===----------------------------------------------------------------------===//
 
+#include "plateau/program.h"
 #include "plateau/runtime.h"
 #include "plateau/runtime_footprint.h"
 

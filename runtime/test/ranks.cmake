@@ -3,4 +3,6 @@ plateau_rt_test(plateau-rt-ranks-test
   collectives_test.cpp
   communication_test.cpp
   dispatch_test.cpp
+  interleaving_ranks_test.cpp
+  planned_layer_test.cpp
   routes_test.cpp)

@@ -27,7 +27,8 @@ TEST(Routes, LieByExpertThenTokenThenSlot) {
   EXPECT_EQ(host::countRoutes(3, 2, 3, ids, counts), "");
   EXPECT_EQ(std::vector<int64_t>(counts, counts + 3), (std::vector<int64_t>{2, 0, 3}));
   int32_t places[6] = {};
-  host::placeRoutes(6, 3, ids, counts, places);
+  int64_t next[3];
+  host::placeRoutes(6, 3, ids, counts, places, next);
   EXPECT_EQ(std::vector<int32_t>(places, places + 6), (std::vector<int32_t>{2, 0, 3, 4, 1, -1}));
 }
 
@@ -36,7 +37,8 @@ TEST(Routes, LieByExpertThenTokenThenSlot) {
 TEST(Routes, ArriveBySourceAndLieByExpert) {
   const int64_t counts[] = {1, 2, 3, 1};
   int32_t places[7] = {};
-  host::placeArrivals(2, 2, counts, places);
+  int64_t next[4];
+  host::placeArrivals(2, 2, counts, places, next);
   EXPECT_EQ(std::vector<int32_t>(places, places + 7), (std::vector<int32_t>{0, 4, 5, 1, 2, 3, 6}));
 }
 
@@ -119,19 +121,21 @@ TEST(PlanMisuse, OfItsUsersIsNamed) {
         [=](Rank &rank, plr_group *world) { body(rank, plr_plan_create(rank.lane(), &planTag, world, 2, 1, 2, ids)); };
   };
   auto dispatch = [](Rank &rank, plr_plan *plan, int type, int64_t columns, float *input, float *rows) {
-    plr_dispatch(rank.lane(), &planTag, plan, type, columns, input, nullptr, rows, nullptr);
+    plr_dispatch(rank.lane(), &planTag, plan, type, columns, input, nullptr, rows, nullptr, nullptr, PLR_FROM_POOL);
   };
   expectMisuse(use([=](Rank &r, plr_plan *) { dispatch(r, nullptr, 0, 2, data, data + 4); }), "the plan is null");
   expectMisuse(use([=](Rank &r, plr_plan *p) { dispatch(r, p, 2, 2, data, data + 4); }), "type is 2");
   expectMisuse(use([=](Rank &r, plr_plan *p) { dispatch(r, p, 0, -2, data, data + 4); }), "columns is -2");
   expectMisuse(use([=](Rank &r, plr_plan *p) { dispatch(r, p, 0, 2, nullptr, data + 4); }), "input is null");
   expectMisuse(use([=](Rank &r, plr_plan *p) { dispatch(r, p, 0, 2, data, nullptr); }), "rows is null");
-  expectMisuse(
-      use([=](Rank &r, plr_plan *p) { plr_combine(r.lane(), &planTag, p, 0, 2, data, nullptr, nullptr, nullptr); }),
-      "result is null");
-  expectMisuse(
-      use([=](Rank &r, plr_plan *p) { plr_combine(r.lane(), &planTag, p, 0, 2, nullptr, nullptr, nullptr, data); }),
-      "row_values is null");
+  expectMisuse(use([=](Rank &r, plr_plan *p) {
+                 plr_combine(r.lane(), &planTag, p, 0, 2, data, nullptr, nullptr, nullptr, nullptr, PLR_FROM_POOL);
+               }),
+               "result is null");
+  expectMisuse(use([=](Rank &r, plr_plan *p) {
+                 plr_combine(r.lane(), &planTag, p, 0, 2, nullptr, nullptr, nullptr, data, nullptr, PLR_FROM_POOL);
+               }),
+               "row_values is null");
   expectMisuse(use([=](Rank &r, plr_plan *p) {
                  plr_plan_release(p);
                  dispatch(r, p, 0, 2, data, data + 4);
@@ -158,7 +162,8 @@ TEST(PlanMemory, IsCounted) {
     EXPECT_EQ(rank.report().component_peak_bytes[PLR_ROUTING], tables);
     // 40 rows of 3 numbers are sent, 80 or 0 received: 480 bytes are 512 in lines, 960 are lines.
     std::vector<float> input(60, 1), rows(240);
-    plr_dispatch(rank.lane(), &planTag, plan, PLR_F32, 3, input.data(), nullptr, rows.data(), nullptr);
+    plr_dispatch(rank.lane(), &planTag, plan, PLR_F32, 3, input.data(), nullptr, rows.data(), nullptr, nullptr,
+                 PLR_FROM_POOL);
     EXPECT_EQ(rank.report().live_bytes, tables);
     EXPECT_EQ(rank.report().peak_bytes, tables + 512 + (number == 0 ? 960 : 0));
     plr_plan_release(plan);
@@ -194,7 +199,7 @@ TEST(PlanMemory, StagingIsNotSharedBetweenLanes) {
     float inputs[2][2] = {{1.0f + number, 3}, {5.0f + number, 7}}, results[2][2] = {};
     for (int i = 0; i < 2; ++i)
       plr_dispatch(rank.lane(i == 0 ? PLR_COMPUTE : PLR_COMM), &planTag, plan, PLR_F32, 1, inputs[i], nullptr,
-                   results[i], nullptr);
+                   results[i], nullptr, nullptr, PLR_FROM_POOL);
     plr_plan_release(plan);
     plr_synchronize(rank);
     EXPECT_EQ(results[0][0], 2 - number);

@@ -27,8 +27,10 @@ TEST(Trace, NamesEveryCallInOrder) {
   plr_zero(rank.lane(PLR_COMPUTE), &lossTag, c.data(), 8);
   plr_copy(rank.lane(PLR_H2D), &denseTag, b.data(), a.data(), 16);
   plr_wait(rank.lane(PLR_COMPUTE), plr_record(rank.lane(PLR_H2D)));
-  plr_gemm(rank.lane(PLR_COMPUTE), &attentionTag, 0, 1, 0, PLR_F32, PLR_F32, 6, 5, 4, a.data(), b.data(), c.data());
-  plr_gemm(rank.lane(PLR_COMPUTE), &attentionTag, 1, 0, 1, PLR_F32, PLR_F32, 6, 5, 0, nullptr, nullptr, c.data());
+  plr_gemm(rank.lane(PLR_COMPUTE), &attentionTag, 0, 1, 0, PLR_F32, PLR_F32, 6, 5, 4, a.data(), b.data(), c.data(),
+           nullptr, PLR_FROM_POOL);
+  plr_gemm(rank.lane(PLR_COMPUTE), &attentionTag, 1, 0, 1, PLR_F32, PLR_F32, 6, 5, 0, nullptr, nullptr, c.data(),
+           nullptr, PLR_FROM_POOL);
   plr_launch(rank.lane(PLR_COMPUTE), &lossTag, [](void **) {}, nullptr, 0);
   ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
   std::vector<plr_span> spans = readAll(rank);

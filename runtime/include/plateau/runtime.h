@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PLR_ABI_VERSION 2
+#define PLR_ABI_VERSION 3
 
 typedef struct plr_context plr_context;
 typedef struct plr_lane plr_lane;
@@ -106,6 +106,11 @@ typedef struct plr_config {
   int32_t trace;  ///< 1: record a span for every call on a lane.
   int32_t strict; ///< 1: numbers that no sound step has (a router's logit that is not finite) are PLR_BAD_DATA.
   plr_transport *transport; ///< Null when there is one rank. Outlives the context.
+  /// 0: the lanes run beside each other. Otherwise one task at a time runs, whatever its lane, in an order drawn from
+  /// this number: any order that the lanes and plr_wait allow may come, and the lanes may be far behind the calling
+  /// thread or close to it. For tests of waits that are missing. Without other ranks the same calls always give the
+  /// same order. A task that meets other ranks counts as waiting until they have all come and gone.
+  uint64_t schedule_seed;
 } plr_config;
 
 // --- Contexts and errors
@@ -152,6 +157,12 @@ plr_event *plr_record(plr_lane *lane);
 plr_status plr_wait(plr_lane *lane, plr_event *event);
 /// Waits for all lanes; returns the context's status.
 plr_status plr_synchronize(plr_context *context);
+/// The calling thread waits until `event` has completed, and then may read what was written before it. Returns the
+/// context's status: after a failure nothing that was to be written can be relied on. PLR_INVALID_ARGUMENT for null,
+/// which plr_record gives after a failure.
+plr_status plr_fence(plr_event *event);
+/// Fences since the context was made, or since plr_reset_peak.
+int64_t plr_fence_count(plr_context *context);
 
 // --- Memory
 // ----------------------------------------------------------------------------------------------------------------
@@ -162,6 +173,13 @@ plr_status plr_synchronize(plr_context *context);
 /// be handed out at once, so a user on another lane must be ordered by an event first.
 void *plr_allocate(plr_context *context, plr_space space, int64_t bytes, const plr_tag *tag);
 void plr_release(plr_context *context, plr_space space, void *pointer);
+
+/// The arena of a space: memory whose size was known before launch, with places that the caller has laid out. It is the
+/// last memory that the space gives, 64-byte aligned, at the front of the largest free block, and lives as long as the
+/// context; plr_allocate, and calls that take memory from the pool, fail on that space from then on. The same arena
+/// again when the same bytes are asked for. Null after recording why: PLR_OUT_OF_MEMORY with the numbers of
+/// plr_allocate.
+void *plr_arena(plr_context *context, plr_space space, int64_t bytes, const plr_tag *tag);
 
 typedef struct plr_space_report {
   int64_t limit_bytes;
@@ -178,8 +196,36 @@ typedef struct plr_space_report {
 
 /// Fills the report after a failure too.
 plr_status plr_memory_report(plr_context *context, plr_space space, plr_space_report *report);
-/// Starts a new measurement: the peaks become the live bytes.
+/// Starts a new measurement: the peaks become the live bytes, and no fence has been counted.
 void plr_reset_peak(plr_context *context);
+
+// --- Planned runs
+// --------------------------------------------------------------------------------------------------------------
+// A run whose memory was laid out before launch takes two arenas and allocates nothing later. These calls get it ready
+// and observe it; no step needs them to compute.
+
+/// on = 1: calls on lanes check what they can and make what they would make at first use (threads of lanes, the
+/// library's products: of grouped ones all that any number of rows needs), but enqueue nothing. Plans are not looked
+/// into and may have been filled with anything; plr_plan_create is refused; plr_record gives an event that is complete;
+/// plr_wait, plr_fence and plr_writes do nothing, and no fence is counted. So a step that is called once between 1 and
+/// 0 makes all that it will need, and what was made stays. Waits for all lanes.
+plr_status plr_prepare(plr_context *context, int32_t on);
+
+/// seed != 0: fills the arenas, and up to max(1 MiB, an eighth of the arena) of free memory behind each, with a byte
+/// that depends on the seed, and heeds declared ranges from now on. What the arenas held is lost. Runs under seeds that
+/// differ by less than 256 find other bytes everywhere, so results that agree read nothing that was not written. seed =
+/// 0 ends the measurement. Waits for all lanes.
+plr_status plr_measure(plr_context *context, int32_t seed);
+/// Bytes of the space from its beginning to the last one of the arena, or behind it, that has been written since
+/// plr_measure: that differs from the fill, or was declared as written. What was allocated before the arena counts as
+/// written. Waits for all lanes; answers after a failure too. -1 when nothing is measured or the space has no arena.
+int64_t plr_observed_bytes(plr_context *context, plr_space space);
+/// Ranges that the next call on the lane reads and writes, reads first. While a measurement goes on, plr_writes
+/// enqueues a fill of its range, but for what is also read, with a second byte: memory that was handed out counts,
+/// though the call may write none of it, or the first byte. A range that begins in an arena must end in it. Otherwise
+/// both do nothing and cost next to nothing.
+plr_status plr_reads(plr_lane *lane, const void *pointer, int64_t bytes);
+plr_status plr_writes(plr_lane *lane, void *pointer, int64_t bytes);
 
 // --- Calls on a lane
 // ------------------------------------------------------------------------------------------------------- Tensors are
@@ -192,13 +238,24 @@ plr_status plr_zero(plr_lane *lane, const plr_tag *tag, void *destination, int64
 typedef void (*plr_kernel)(void **arguments);
 plr_status plr_launch(plr_lane *lane, const plr_tag *tag, plr_kernel function, void *const *arguments, int64_t count);
 
+/// Some calls need scratch memory whose size the library, or the data, decides. Their last two arguments say where it
+/// lies. `workspace_bytes` = PLR_FROM_POOL, with a null `workspace`: it comes from the device space and is released by
+/// the call; like all memory that is released, it may be handed out at once. Otherwise the call uses these bytes,
+/// aligned to 64, and no others; it fails, with the numbers, when it needs more. As with all memory of the caller's,
+/// users on other lanes are ordered by events.
+#define PLR_FROM_POOL (-1)
+
 /// c[m,n] (+)= op(a)[m,k] · op(b)[k,n], accumulated in f32. a is [m,k], or [k,m] when transpose_a; b is [k,n], or [n,k]
 /// when transpose_b. a and b are `type`, c is `result_type`; f32 operands give an f32 result. Zero m, n or k are legal;
-/// accumulate = 0 overwrites c whatever it held. Scratch of the library comes from the device space, under the
-/// component workspace, and is released by this call: like all memory that is released, it may be handed out at once.
+/// accumulate = 0 overwrites c whatever it held. The scratch memory is the library's; from the pool it comes under the
+/// component workspace.
 plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b, int32_t accumulate,
                     plr_type type, plr_type result_type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
-                    void *c);
+                    void *c, void *workspace, int64_t workspace_bytes);
+/// Scratch bytes of plr_gemm with these arguments, on this machine. Needs no context, and is quick enough for all
+/// shapes of a program. -1 when the arguments are wrong or the library has no such product.
+int64_t plr_gemm_workspace_bytes(plr_gemm_kind kind, int32_t transpose_a, int32_t transpose_b, int32_t accumulate,
+                                 plr_type type, plr_type result_type, int64_t m, int64_t n, int64_t k);
 
 /// result[rows, columns] = table[ids[i], :]; PLR_BAD_DATA names row and id when an id is not in [0, vocabulary).
 plr_status plr_embedding(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
@@ -347,29 +404,48 @@ plr_plan *plr_plan_create(plr_lane *lane, const plr_tag *tag, plr_group *group, 
                           int64_t experts, const int32_t *ids);
 /// Like plr_release, in the order of calls.
 void plr_plan_release(plr_plan *plan);
-/// Rows this rank receives; 0 for null.
+/// Rows this rank receives; 0 for null, and for memory in which plr_plan_fill has left no plan.
 int64_t plr_plan_rows(const plr_plan *plan);
+/// The same plan in the caller's memory: plr_footprint_plan_host(ranks of the group, experts) bytes that the host
+/// reads, plr_footprint_plan_device(ranks, tokens, top_k) bytes of tables, both aligned to 64. Enqueues and returns;
+/// both memories are written when the lane runs it and not before, so that tasks enqueued earlier may still read what
+/// lies there, a plan included. The handle is `(plr_plan *)host`. A call below looks into the plan when it is made: the
+/// calling thread first goes through a plr_fence on an event recorded after the fill. The plan is there until its
+/// memory is written again; plr_plan_release refuses it. Fails on the lane when this rank receives more rows than
+/// `device_bytes` hold (other ranks may have more tokens) or than 32 bits count.
+plr_status plr_plan_fill(plr_lane *lane, const plr_tag *tag, plr_group *group, int64_t tokens, int64_t top_k,
+                         int64_t experts, const int32_t *ids, void *host, int64_t host_bytes, void *device,
+                         int64_t device_bytes);
 
 /// rows [received, columns] = the rows of input [tokens, columns] at their experts; row_values [received] likewise from
-/// values [tokens, top_k]. Either pair may be null. Staging comes from the device space, under the tag's component, and
-/// is released by the call.
+/// values [tokens, top_k]. Either pair may be null. Rows are staged in plr_footprint_exchange bytes of scratch memory,
+/// for the rows that are sent and received; from the pool they come under the tag's component. plr_combine likewise.
 plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                        const void *input, const float *values, void *rows, float *row_values);
+                        const void *input, const float *values, void *rows, float *row_values, void *workspace,
+                        int64_t workspace_bytes);
 /// The adjoint: result [tokens, columns] = the sum of a token's rows, slots ascending, in f32, rounded once; values
 /// [tokens, top_k] = row_values of each slot. A slot without an expert adds nothing and has the value 0. Either pair
 /// may be null.
 plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                       const void *rows, const float *row_values, void *result, float *values);
+                       const void *rows, const float *row_values, void *result, float *values, void *workspace,
+                       int64_t workspace_bytes);
 
 /// result [received, n] = rows [received, k] · op(weights[e]) with the weights of each row's expert: [k, n], or [n, k]
 /// when transpose_weights. Sums in f32. An expert without rows costs nothing.
 plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t transpose_weights,
-                            plr_type type, int64_t n, int64_t k, const void *rows, const void *weights, void *result);
+                            plr_type type, int64_t n, int64_t k, const void *rows, const void *weights, void *result,
+                            void *workspace, int64_t workspace_bytes);
 /// result[e] [m, n] (+)= a_eᵀ · b_e over the rows of each expert of this rank, a [received, m], b [received, n];
 /// exactly 0 for an expert without rows when accumulate = 0. Sums in f32; the result is `type` or f32.
 plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t accumulate,
                                  plr_type type, plr_type result_type, int64_t m, int64_t n, const void *a,
-                                 const void *b, void *result);
+                                 const void *b, void *result, void *workspace, int64_t workspace_bytes);
+/// Scratch bytes of the two, on this machine: the most over every number of received rows 0 ... max_rows and every
+/// split of them among the experts. -1 as for plr_gemm_workspace_bytes.
+int64_t plr_grouped_gemm_workspace_bytes(plr_gemm_kind kind, int32_t transpose_weights, plr_type type, int64_t max_rows,
+                                         int64_t n, int64_t k);
+int64_t plr_grouped_gemm_grad_workspace_bytes(plr_gemm_kind kind, int32_t accumulate, plr_type type,
+                                              plr_type result_type, int64_t max_rows, int64_t m, int64_t n);
 
 /// result [rows, columns] = silu(gate) · up, [gate | up] = input [rows, 2·columns]; silu(g) = g / (1 + exp(−g)).
 plr_status plr_swiglu(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,

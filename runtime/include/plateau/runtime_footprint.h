@@ -2,8 +2,8 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Workspace of the runtime's kernels, in bytes, from shapes alone. The compiler lays memory out by these formulas and
-// the runtime checks what it is handed against them, so they stand in one place.
+// Workspace of the runtime's kernels, and memory of plans, in bytes, from shapes alone. The compiler lays memory out by
+// these formulas and the runtime checks what it is handed against them, so they stand in one place.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUNTIME_FOOTPRINT_H
@@ -44,5 +44,33 @@ static inline int64_t plr_footprint_embedding_grad(int64_t rows, int64_t vocabul
 /// plr_rms_norm_grad: the weight's gradient in f32, over the rows of a block and over all, and the latter's rounding
 /// error.
 static inline int64_t plr_footprint_rms_norm_grad(int64_t columns) { return 12 * columns; }
+
+/// Bytes in whole lines of 64, to which all memory that is handed out is aligned.
+static inline int64_t plr_footprint_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// plr_dispatch and plr_combine on a group of `ranks`: rows on their way, as they are sent and as they arrive.
+/// `row_bytes` is 0 when no rows travel; `has_values`: with one f32 a row. A rank that is alone stages nothing. A rank
+/// sends at most tokens · top_k rows and receives at most that number from each rank.
+static inline int64_t plr_footprint_exchange(int64_t ranks, int64_t sent_rows, int64_t received_rows, int64_t row_bytes,
+                                             int32_t has_values) {
+  if (ranks == 1)
+    return 0;
+  return plr_footprint_lines(sent_rows * row_bytes) + plr_footprint_lines(received_rows * row_bytes) +
+         (has_values ? plr_footprint_lines(sent_rows * 4) + plr_footprint_lines(received_rows * 4) : 0);
+}
+
+/// What stands at the front of a plan's host memory.
+#define PLR_PLAN_HEADER_BYTES 128
+
+/// plr_plan_fill, host memory: sizes by rank, and three numbers for each expert of the group, whose offsets take one
+/// more for each of a rank's own.
+static inline int64_t plr_footprint_plan_host(int64_t ranks, int64_t experts) {
+  return plr_footprint_lines(PLR_PLAN_HEADER_BYTES + 8 * (experts / ranks + 1 + 2 * ranks + 3 * experts));
+}
+
+/// plr_plan_fill, device memory: the places of the rows that are sent, and of those that arrive when all come here.
+static inline int64_t plr_footprint_plan_device(int64_t ranks, int64_t tokens, int64_t top_k) {
+  return plr_footprint_lines(4 * tokens * top_k) + plr_footprint_lines(4 * ranks * tokens * top_k);
+}
 
 #endif // PLATEAU_RUNTIME_FOOTPRINT_H

@@ -64,6 +64,22 @@ std::optional<int64_t> Blocks::allocate(int64_t bytes, const plr_tag *owner) {
   bool atEnd = bytes < smallBytes && bestBytes >= smallBytes;
   if (atEnd)
     index = findHighestFree(bytes);
+  return take(index, bytes, atEnd, owner);
+}
+
+std::optional<Blocks::Range> Blocks::takeFromLargest(int64_t bytes, const plr_tag *owner) {
+  if (bytes > getLargestFree())
+    return std::nullopt;
+  if (freeBlocks.empty())
+    return Range{capacity, 0};
+  auto [largest, offset, index] = *freeBlocks.rbegin();
+  if (bytes == 0)
+    return Range{offset, 0};
+  bytes = (bytes + granularity - 1) / granularity * granularity;
+  return Range{take(index, bytes, /*atEnd=*/false, owner), bytes};
+}
+
+int64_t Blocks::take(int32_t index, int64_t bytes, bool atEnd, const plr_tag *owner) {
   eraseFree(index);
   if (int64_t rest = blocks[index].bytes - bytes; rest > 0) {
     // The part at the lower address keeps the entry.

@@ -32,6 +32,13 @@ public:
   /// the end of the highest free block that holds it.
   std::optional<int64_t> allocate(int64_t bytes, const plr_tag *owner);
 
+  struct Range {
+    int64_t offset, bytes;
+  };
+  /// The front of the largest free block, whole lines; with no bytes where that block begins. Nothing when it is too
+  /// small.
+  std::optional<Range> takeFromLargest(int64_t bytes, const plr_tag *owner);
+
   struct Released {
     int64_t bytes;
     const plr_tag *owner;
@@ -55,6 +62,8 @@ public:
   std::vector<Live> getLive() const;
 
 private:
+  /// Makes the free block `index` a live one of `bytes`, at its front or at its end; returns its offset.
+  int64_t take(int32_t index, int64_t bytes, bool atEnd, const plr_tag *owner);
   static constexpr int32_t none = -1;
 
   /// All blocks, free and live, form one list by ascending offset without gaps.

@@ -11,11 +11,14 @@
 #include <cstdio>
 
 using namespace plateau::rt;
+using host::Interleaver;
 
 plr_context::plr_context(const plr_config &config, std::array<std::unique_ptr<Space>, PLR_SPACES> spaces)
     : config(config), spaces(std::move(spaces)) {
   for (plr_lane_kind kind = 0; kind < PLR_LANES; ++kind)
     lanes[kind] = std::make_unique<plr_lane>(*this, kind);
+  if (config.schedule_seed != 0)
+    interleaver = std::make_unique<Interleaver>(*this, config.schedule_seed);
 }
 
 plr_context::~plr_context() {

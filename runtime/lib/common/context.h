@@ -13,11 +13,22 @@
 #include "common/trace.h"
 #include "host/events.h"
 #include "host/gemm.h"
+#include "host/interleaver.h"
 #include "host/lane.h"
 #include "host/scratch_uses.h"
 #include <array>
 #include <memory>
 #include <vector>
+
+namespace plateau::rt {
+
+/// A plan made by plr_plan_create, and its host memory.
+struct PooledPlan {
+  std::unique_ptr<unsigned char[]> memory;
+  plr_plan *plan;
+};
+
+} // namespace plateau::rt
 
 struct plr_context {
   plr_context(const plr_config &config, std::array<std::unique_ptr<plateau::rt::Space>, PLR_SPACES> spaces);
@@ -29,6 +40,8 @@ struct plr_context {
   plr_status fail(plr_status status, const std::string &text);
   /// Waits until no lane has anything left to run.
   void drain();
+  /// Whether ranges that calls declare matter.
+  bool isDeclaring() const { return measureSeed != 0 && !preparing; }
 
   const plr_config config;
   plateau::rt::StickyError error;
@@ -38,7 +51,11 @@ struct plr_context {
   std::unique_ptr<plateau::rt::host::GemmCache> gemms; ///< Made by the first product that wants it.
   plateau::rt::host::ScratchUses scratchUses;
   std::vector<std::unique_ptr<plr_group>> groups;
-  std::vector<std::unique_ptr<plr_plan>> plans; ///< Released ones stay until no lane can read them.
+  std::vector<plateau::rt::PooledPlan> plans; ///< Released ones stay until no lane can read them.
+  int64_t fences = 0;
+  int32_t measureSeed = 0; ///< 0: nothing is measured.
+  bool preparing = false;
+  std::unique_ptr<plateau::rt::host::Interleaver> interleaver; ///< Null: the lanes run beside each other.
   /// Declared last: the lanes' threads end first.
   std::array<std::unique_ptr<plr_lane>, PLR_LANES> lanes;
 };

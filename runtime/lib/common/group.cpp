@@ -31,6 +31,8 @@ plr_group::plr_group(plr_context &context, std::vector<int32_t> members)
 template <typename Body>
 Outcome plr_group::meet(plr_lane_kind lane, const Contribution &mine, const Body &body) {
   Meeting &meeting = *meetings[lane];
+  if (context.interleaver)
+    context.lanes[lane]->leaveToOtherRanks();
   Outcome outcome = meeting.arrive(place, mine);
   if (outcome.status != PLR_OK)
     return outcome;

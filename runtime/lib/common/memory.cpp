@@ -11,6 +11,9 @@
 
 using namespace plateau::rt;
 
+/// Of plateau_alloc_count, where a program has it; null elsewhere.
+extern "C" __attribute__((weak)) void plateau_alloc_count_note(int64_t bytes);
+
 /// Fills a block with NaN. Tasks enqueued earlier may still use its bytes, so they run first.
 static void poison(plr_context &context, void *pointer, int64_t bytes) {
   context.drain();
@@ -20,6 +23,16 @@ static void poison(plr_context &context, void *pointer, int64_t bytes) {
 void *plateau::rt::allocate(plr_context &context, plr_space space, int64_t bytes, const plr_tag &tag,
                             const char *call) {
   Space &memory = *context.spaces[space];
+  if (const Arena *arena = memory.getArena()) {
+    context.fail(PLR_INVALID_ARGUMENT, std::string(call) + ": " + describe(tag) + " asks for " + std::to_string(bytes) +
+                                           " bytes, but the " + getSpaceName(space) +
+                                           " memory is fixed since the arena of " + std::to_string(arena->getBytes()) +
+                                           " bytes was taken for " + describe(arena->getOwner()) +
+                                           ". Allocate before plr_arena, or make it part of the plan");
+    return nullptr;
+  }
+  if (plateau_alloc_count_note)
+    plateau_alloc_count_note(bytes);
   void *pointer = memory.allocate(bytes, tag);
   if (!pointer) {
     context.fail(PLR_OUT_OF_MEMORY, std::string(call) + ": out of " + getSpaceName(space) + " memory for " +
@@ -34,6 +47,11 @@ void *plateau::rt::allocate(plr_context &context, plr_space space, int64_t bytes
 
 void plateau::rt::release(plr_context &context, plr_space space, void *pointer, const char *call) {
   Space &memory = *context.spaces[space];
+  if (memory.isArena(pointer)) {
+    context.fail(PLR_INVALID_ARGUMENT, std::string(call) + ": this is the arena of the " + getSpaceName(space) +
+                                           " space, which lives as long as the context");
+    return;
+  }
   if (context.config.poison)
     if (int64_t bytes = memory.getBytes(pointer))
       poison(context, pointer, bytes);
@@ -98,6 +116,7 @@ extern "C" void plr_reset_peak(plr_context *context) {
   guard(context, "plr_reset_peak", [&] {
     for (std::unique_ptr<Space> &space : context->spaces)
       space->resetPeak();
+    context->fences = 0;
     return PLR_OK;
   });
 }

@@ -40,6 +40,8 @@ Space::Space(plr_space kind, int64_t limit, char *base, int64_t capacity)
 Space::~Space() { munmap(base, getReservation(blocks.getCapacity())); }
 
 void *Space::allocate(int64_t bytes, const plr_tag &tag) {
+  if (arena)
+    return nullptr;
   if (bytes == 0) {
     ++emptyAllocations;
     usage.add(0, tag);
@@ -55,8 +57,19 @@ void *Space::allocate(int64_t bytes, const plr_tag &tag) {
   return base + *offset;
 }
 
+Arena *Space::takeArena(int64_t bytes, const plr_tag &tag) {
+  const int64_t room = blocks.getLargestFree();
+  std::optional<Blocks::Range> taken = blocks.takeFromLargest(bytes, &tag);
+  if (!taken)
+    return nullptr;
+  arena = std::make_unique<Arena>(base + taken->offset, bytes, room, blocks.getCapacity() - room, &tag);
+  usage.add(taken->bytes, tag);
+  extent = std::max(extent, blocks.getCapacity() - room + taken->bytes);
+  return arena.get();
+}
+
 bool Space::release(void *pointer) {
-  if (!contains(pointer))
+  if (!contains(pointer) || isArena(pointer))
     return false;
   int64_t offset = static_cast<char *>(pointer) - base;
   if (offset == blocks.getCapacity()) {

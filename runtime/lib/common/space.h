@@ -8,6 +8,7 @@
 #ifndef PLATEAU_RUNTIME_COMMON_SPACE_H
 #define PLATEAU_RUNTIME_COMMON_SPACE_H
 
+#include "common/arena.h"
 #include "common/blocks.h"
 #include "common/usage.h"
 #include <memory>
@@ -24,10 +25,16 @@ public:
   Space(const Space &) = delete;
   Space &operator=(const Space &) = delete;
 
-  /// Null when no free block is large enough. Zero bytes give a pointer behind the last block.
+  /// Null when no free block is large enough, or there is an arena. Zero bytes give a pointer behind the last block.
   void *allocate(int64_t bytes, const plr_tag &tag);
   /// False when `pointer` is not one that allocate returned, or was released before.
   bool release(void *pointer);
+
+  /// The last memory that the space gives, from its largest free block; null when that is too small.
+  Arena *takeArena(int64_t bytes, const plr_tag &tag);
+  /// Null before.
+  Arena *getArena() const { return arena.get(); }
+  bool isArena(const void *pointer) const { return arena && arena->getBytes() > 0 && pointer == arena->getBegin(); }
 
   bool contains(const void *pointer) const;
   /// Bytes from `pointer` to the end of its block; 0 when no live block starts there.
@@ -48,6 +55,7 @@ private:
   Blocks blocks;
   Usage usage;
   int64_t extent = 0;
+  std::unique_ptr<Arena> arena;
   int64_t emptyAllocations = 0; ///< Live allocations of zero bytes; all have one address.
 };
 

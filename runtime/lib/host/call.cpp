@@ -10,6 +10,10 @@ using namespace plateau::rt;
 using namespace plateau::rt::host;
 
 Call::Call(plr_lane &lane, const char *name, const plr_tag *tag) : lane(lane), name(name), tag(tag) {
+  if (isPreparing())
+    lane.start();
+  if (lane.context.measureSeed != 0)
+    lane.declaredReads.clear();
   if (std::string fault = checkTag(tag); !fault.empty()) {
     refused = true;
     lane.context.fail(PLR_INVALID_ARGUMENT, lane.locate({name}) + ": " + fault);
@@ -58,11 +62,19 @@ void Call::tensor(const char *what, const void *pointer, std::initializer_list<i
   }
 }
 
-void Call::workspace(const void *pointer, int64_t bytes, int64_t needed) {
+void Call::aligned(const char *what, const void *pointer) {
+  constexpr uintptr_t line = Blocks::granularity;
+  if (uintptr_t rest = reinterpret_cast<uintptr_t>(pointer) % line)
+    refuse(std::string(what) + " lies " + std::to_string(rest) + " bytes behind a multiple of " + std::to_string(line) +
+           ", but must be aligned to it");
+}
+
+void Call::workspace(const void *pointer, int64_t bytes, int64_t needed, const char *who) {
   if (refused)
     return;
   if (bytes < needed)
-    refuse("the workspace has " + std::to_string(bytes) + " bytes, but " + std::to_string(needed) + " are needed");
+    refuse("the workspace has " + std::to_string(bytes) + " bytes, but " + std::to_string(needed) + " are needed" +
+           who);
   else if (needed > 0 && !pointer)
     refuse("the workspace is null");
 }

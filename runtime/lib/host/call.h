@@ -40,19 +40,24 @@ public:
   void type(const char *what, plr_type value);
   /// The tensor of these sizes can be addressed, and is there unless it is empty. The sizes were checked before.
   void tensor(const char *what, const void *pointer, std::initializer_list<int64_t> sizes);
-  void workspace(const void *pointer, int64_t bytes, int64_t needed);
+  /// `who` says where the need comes from.
+  void workspace(const void *pointer, int64_t bytes, int64_t needed, const char *who = "");
+  /// `pointer` is a multiple of 64.
+  void aligned(const char *what, const void *pointer);
 
   bool isRefused() const { return refused; }
+  /// The call checks what it can and makes what the library must make, but runs nothing and looks into no plan.
+  bool isPreparing() const { return lane.context.preparing; }
 
   /// `body` is a function of Running. It runs on the lane unless the context fails before.
   template <typename Body>
   void enqueue(const Body &body, const void *extra = nullptr, size_t extraBytes = 0) {
-    if (!refused)
+    if (!refused && !isPreparing())
       lane.enqueue({name, tag, takeSpan()}, body, extra, extraBytes);
   }
   /// The call's span, for what is known when it is enqueued; null without a trace.
   plr_span *takeSpan() {
-    if (!span && lane.context.config.trace)
+    if (!span && lane.context.config.trace && !isPreparing())
       span = lane.context.trace.append(tag, name, lane.kind);
     return span;
   }

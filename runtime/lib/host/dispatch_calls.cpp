@@ -39,7 +39,7 @@ struct Move {
 } // namespace
 
 Outcome Move::exchange(bool back) const {
-  const int64_t *sends = plan->sendRows.data(), *receives = plan->receiveRows.data();
+  const int64_t *sends = plan->sendRows, *receives = plan->receiveRows;
   Exchange exchanges[2];
   for (int i = 0; i < 2; ++i) {
     const Part &part = i == 0 ? rows : values;
@@ -84,54 +84,56 @@ static Outcome combine(const Move &move) {
 static void checkPlan(Call &call, const plr_plan *plan) {
   if (!plan)
     call.refuse("the plan is null");
-  else if (&plan->context != &call.getContext())
+  else if (call.isPreparing())
+    return;
+  else if (!plan->isComplete())
+    call.refuse("there is no plan: plr_plan_fill has not run, or a fence behind it is missing");
+  else if (plan->context != &call.getContext())
     call.refuse("the plan is another context's");
   else if (plan->released)
     call.refuse("the plan was released");
 }
 
-static int64_t sum(const std::vector<int64_t> &counts) {
+static int64_t countSent(const plr_plan &plan) {
   int64_t result = 0;
-  for (int64_t count : counts)
-    result += count;
+  for (int32_t rank = 0; rank < plan.group->getSize(); ++rank)
+    result += plan.sendRows[rank];
   return result;
 }
 
 /// Gives the parts their staging memory and enqueues the task.
-static void enqueueMove(Call &call, Move move, Outcome (*run)(const Move &)) {
+static void enqueueMove(Call &call, Move move, const Workspace &workspace, Outcome (*run)(const Move &)) {
   const plr_plan &plan = *move.plan;
-  const int64_t sent = sum(plan.sendRows), received = plan.getRows();
+  const int64_t sent = countSent(plan), received = plan.getRows();
   call.tensor("staging", &plan, {sent + received, move.columns});
   if (call.isRefused())
     return;
-  auto round = [](int64_t bytes) {
-    return (bytes + Blocks::granularity - 1) / Blocks::granularity * Blocks::granularity;
-  };
-  int64_t bytes = 0;
-  if (!move.isAlone())
-    for (const Part *part : {&move.rows, &move.values})
-      bytes += round(sent * part->rowBytes) + round(received * part->rowBytes);
-  Scratch scratch(call, bytes, call.getTag().component);
+  const int64_t bytes =
+      plr_footprint_exchange(plan.group->getSize(), sent, received, move.rows.rowBytes, move.values.rowBytes > 0);
+  Scratch scratch(call, workspace, bytes, call.getTag().component);
   if (call.getContext().error.getStatus() != PLR_OK)
     return;
   char *next = static_cast<char *>(scratch.get());
   if (next)
     for (Part *part : {&move.rows, &move.values}) {
       part->sent = next;
-      next += round(sent * part->rowBytes);
+      next += plr_footprint_lines(sent * part->rowBytes);
       part->received = next;
-      next += round(received * part->rowBytes);
+      next += plr_footprint_lines(received * part->rowBytes);
     }
   scratch.enqueue([=](const Running &) { return run(move); });
 }
 
 extern "C" plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                                   const void *input, const float *values, void *rows, float *row_values) {
+                                   const void *input, const float *values, void *rows, float *row_values,
+                                   void *workspace, int64_t workspace_bytes) {
   return enter(lane, "plr_dispatch", tag, [&](Call &call) {
     checkPlan(call, plan);
     call.type("type", type);
     call.size("columns", columns);
-    if (call.isRefused())
+    const Workspace given = {workspace, workspace_bytes};
+    given.check(call);
+    if (call.isRefused() || call.isPreparing())
       return;
     Move move = {{lane->kind, call.getName(), tag}, plan, type, columns, {}, {}};
     if (input || rows) {
@@ -144,17 +146,20 @@ extern "C" plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan 
       call.tensor("row_values", row_values, {plan->getRows()});
       move.values = {sizeof(float), values, row_values};
     }
-    enqueueMove(call, move, &dispatch);
+    enqueueMove(call, move, given, &dispatch);
   });
 }
 
 extern "C" plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                                  const void *rows, const float *row_values, void *result, float *values) {
+                                  const void *rows, const float *row_values, void *result, float *values,
+                                  void *workspace, int64_t workspace_bytes) {
   return enter(lane, "plr_combine", tag, [&](Call &call) {
     checkPlan(call, plan);
     call.type("type", type);
     call.size("columns", columns);
-    if (call.isRefused())
+    const Workspace given = {workspace, workspace_bytes};
+    given.check(call);
+    if (call.isRefused() || call.isPreparing())
       return;
     Move move = {{lane->kind, call.getName(), tag}, plan, type, columns, {}, {}};
     if (rows || result) {
@@ -167,6 +172,6 @@ extern "C" plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *
       call.tensor("values", values, {plan->tokens, plan->topK});
       move.values = {sizeof(float), row_values, values};
     }
-    enqueueMove(call, move, &combine);
+    enqueueMove(call, move, given, &combine);
   });
 }

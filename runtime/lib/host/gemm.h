@@ -43,18 +43,32 @@ public:
   GemmCache();
   ~GemmCache();
 
-  /// m, n and k are positive. Valid until the next limit(). Null, and the reason, when the library has no such product.
-  PreparedGemm *get(const GemmShape &shape, plr_lane_kind lane, std::string &message);
+  /// m, n and k are positive. Valid until the next limit(), and beyond it when a call has asked for it with `keep`.
+  /// Null, and the reason, when the library has no such product.
+  PreparedGemm *get(const GemmShape &shape, plr_lane_kind lane, bool keep, std::string &message);
 
   /// Shapes whose products are kept.
   size_t getSize() const;
 
-  /// Drops everything when there are more products than a program of steady shapes makes. The lanes must be idle.
-  void limit();
+  /// Drops what is not kept when there is more of it than a program of steady shapes makes. The lanes must be idle.
+  void limit(size_t most = 4096);
 
 private:
   struct Implementation;
   std::unique_ptr<Implementation> implementation;
+};
+
+/// Scratch bytes of products that nobody has asked a cache for.
+class GemmScratchSizes {
+public:
+  GemmScratchSizes();
+  ~GemmScratchSizes();
+  /// m, n and k are positive. −1 when the library has no such product.
+  int64_t get(const GemmShape &shape);
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation; ///< Made by the first question.
 };
 
 /// Each element is summed in f32 over k in ascending order, every product and sum rounded, then added to what it held

@@ -20,7 +20,8 @@ static void enqueueEmpty(Call &call, const GemmShape &shape, void *c) {
   });
 }
 
-static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const void *b, void *c) {
+static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const void *b, void *c,
+                        const Workspace &workspace) {
   plr_context &context = call.getContext();
   if (context.config.gemm == PLR_GEMM_REFERENCE) {
     call.enqueue([=](const Running &) -> Outcome {
@@ -32,13 +33,13 @@ static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const
   if (!context.gemms)
     context.gemms = std::make_unique<GemmCache>();
   std::string message;
-  PreparedGemm *gemm = context.gemms->get(shape, call.getLane().kind, message);
+  PreparedGemm *gemm = context.gemms->get(shape, call.getLane().kind, call.isPreparing(), message);
   if (!gemm) {
     call.fail(PLR_INTERNAL, "no product of m = " + std::to_string(shape.m) + ", n = " + std::to_string(shape.n) +
                                 ", k = " + std::to_string(shape.k) + ": " + message);
     return;
   }
-  Scratch scratch(call, gemm->getScratchBytes());
+  Scratch scratch(call, workspace, gemm->getScratchBytes());
   scratch.enqueue([=, scratch = scratch.get()](const Running &) -> Outcome {
     if (const char *fault = gemm->run(a, b, c, scratch))
       return {PLR_INTERNAL, fault};
@@ -48,7 +49,7 @@ static void enqueueGemm(Call &call, const GemmShape &shape, const void *a, const
 
 extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t transpose_a, int32_t transpose_b,
                                int32_t accumulate, plr_type type, plr_type result_type, int64_t m, int64_t n, int64_t k,
-                               const void *a, const void *b, void *c) {
+                               const void *a, const void *b, void *c, void *workspace, int64_t workspace_bytes) {
   return enter(lane, "plr_gemm", tag, [&](Call &call) {
     call.flag("transpose_a", transpose_a);
     call.flag("transpose_b", transpose_b);
@@ -62,6 +63,8 @@ extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t trans
     call.tensor("a", a, {m, k});
     call.tensor("b", b, {k, n});
     call.tensor("c", c, {m, n});
+    const Workspace given = {workspace, workspace_bytes};
+    given.check(call);
     if (call.isRefused())
       return;
     if (plr_span *span = call.takeSpan()) {
@@ -74,6 +77,6 @@ extern "C" plr_status plr_gemm(plr_lane *lane, const plr_tag *tag, int32_t trans
     if (m == 0 || n == 0 || k == 0)
       enqueueEmpty(call, shape, c);
     else
-      enqueueGemm(call, shape, a, b, c);
+      enqueueGemm(call, shape, a, b, c, given);
   });
 }

@@ -5,6 +5,7 @@
 
 #include "common/plan.h"
 #include "host/gemm.h"
+#include "host/pieces.h"
 #include "host/scratch.h"
 #include "host/simd/variants.h"
 #include <algorithm>
@@ -15,32 +16,6 @@ using namespace plateau::rt;
 using namespace plateau::rt::host;
 
 namespace {
-
-/// The library's products have static sizes, and the rows of an expert differ from step to step. So products over many
-/// rows are put together from pieces of few sizes, each of which is made once. Where rows are the result's, their bits
-/// do not depend on the piece.
-///
-/// The sizes: every one up to 64, where the cost of one more piece shows; multiples of 16; and 256 at most.
-class Pieces {
-public:
-  static constexpr int64_t largest = 256, grid = 16, exact = 64;
-  static constexpr int64_t count = exact + (largest - exact) / grid;
-
-  /// Rows of the next piece when `rows` > 0 are left.
-  static int64_t next(int64_t rows) { return rows <= exact ? rows : std::min(rows, largest) / grid * grid; }
-  /// Of the sizes, from 0 on.
-  static int64_t number(int64_t rows) { return rows <= exact ? rows - 1 : exact + (rows - exact) / grid - 1; }
-
-  /// body(first, rows) for the pieces of the rows begin ... end − 1.
-  template <typename Body>
-  static void forEach(int64_t begin, int64_t end, const Body &body) {
-    while (begin < end) {
-      int64_t rows = next(end - begin);
-      body(begin, rows);
-      begin += rows;
-    }
-  }
-};
 
 /// The products of the pieces' sizes, as far as a call needs them.
 struct Products {
@@ -56,7 +31,7 @@ struct Products {
     if (!context.gemms)
       context.gemms = std::make_unique<GemmCache>();
     std::string message;
-    product = context.gemms->get(shape, call.getLane().kind, message);
+    product = context.gemms->get(shape, call.getLane().kind, call.isPreparing(), message);
     if (product)
       scratchBytes = std::max(scratchBytes, product->getScratchBytes());
     else
@@ -74,7 +49,7 @@ struct Offsets {
   int64_t experts;
   const int64_t *data;
 
-  explicit Offsets(const plr_plan &plan) : experts(plan.getLocalExperts()), data(plan.expertOffsets.data()) {}
+  explicit Offsets(const plr_plan &plan) : experts(plan.getLocalExperts()), data(plan.expertOffsets) {}
   Offsets(int64_t experts, const Running &running) : experts(experts), data(static_cast<int64_t *>(running.extra)) {}
 
   size_t getBytes() const { return static_cast<size_t>(experts + 1) * sizeof(int64_t); }
@@ -95,9 +70,12 @@ static void *advance(void *data, int64_t elements, plr_type type) {
 
 static void checkPlan(Call &call, const plr_plan *plan) {
   call.require(plan, "the plan is null");
+  if (call.isRefused() || call.isPreparing())
+    return;
+  call.require(plan->isComplete(), "there is no plan: plr_plan_fill has not run, or a fence behind it is missing");
   if (call.isRefused())
     return;
-  call.require(&plan->context == &call.getContext(), "the plan is another context's");
+  call.require(plan->context == &call.getContext(), "the plan is another context's");
   constexpr int64_t most = plr_lane::maxExtraBytes / sizeof(int64_t) - 1;
   if (plan->getLocalExperts() > most)
     call.refuse("the rank has " + std::to_string(plan->getLocalExperts()) +
@@ -108,9 +86,20 @@ static void checkPlan(Call &call, const plr_plan *plan) {
 // Rows times weights
 //===----------------------------------------------------------------------===//
 
+/// Makes what any number of rows needs. `shape` is that of a product but for m.
+static void prepareProducts(Call &call, GemmShape shape) {
+  if (shape.n == 0 || shape.k == 0 || call.getContext().config.gemm == PLR_GEMM_REFERENCE)
+    return;
+  Products products;
+  Pieces::forEachSize(2 * Pieces::largest, [&](int64_t rows, bool) {
+    shape.m = rows;
+    products.prepare(call, shape, rows);
+  });
+}
+
 /// `shape` is that of a product but for m.
 static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape, const void *rows, const void *weights,
-                            void *result) {
+                            void *result, const Workspace &workspace) {
   const plr_type type = shape.type;
   const int64_t experts = offsets.experts, matrix = shape.n * shape.k;
   if (call.getContext().config.gemm == PLR_GEMM_REFERENCE) {
@@ -137,7 +126,7 @@ static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape,
     });
   if (call.isRefused())
     return;
-  Scratch scratch(call, products.scratchBytes);
+  Scratch scratch(call, workspace, products.scratchBytes);
   scratch.enqueue(
       [=, scratch = scratch.get()](const Running &running) -> Outcome {
         Offsets offsets(experts, running);
@@ -166,15 +155,22 @@ static void describe(Call &call, const plr_plan &plan, const std::array<int64_t,
 
 extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan,
                                        int32_t transpose_weights, plr_type type, int64_t n, int64_t k, const void *rows,
-                                       const void *weights, void *result) {
+                                       const void *weights, void *result, void *workspace, int64_t workspace_bytes) {
   return enter(lane, "plr_grouped_gemm", tag, [&](Call &call) {
     checkPlan(call, plan);
     call.flag("transpose_weights", transpose_weights);
     call.type("type", type);
     call.size("n", n);
     call.size("k", k);
+    const Workspace given = {workspace, workspace_bytes};
+    given.check(call);
     if (call.isRefused())
       return;
+    const GemmShape shape = {false, transpose_weights != 0, false, type, type, 0, n, k};
+    if (call.isPreparing()) {
+      prepareProducts(call, shape);
+      return;
+    }
     int64_t count = plan->getRows();
     call.tensor("rows", rows, {count, k});
     call.tensor("weights", weights, {plan->getLocalExperts(), n, k});
@@ -183,8 +179,7 @@ extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const
       return;
     describe(call, *plan, {0, transpose_weights, 0, type, type, count, n, k});
     if (count > 0 && n > 0 && k > 0) {
-      GemmShape shape = {false, transpose_weights != 0, false, type, type, 0, n, k};
-      enqueueProducts(call, Offsets(*plan), shape, rows, weights, result);
+      enqueueProducts(call, Offsets(*plan), shape, rows, weights, result, given);
       return;
     }
     // No elements, or sums of nothing.
@@ -219,26 +214,32 @@ static void enqueueReferenceSums(Call &call, const Offsets &offsets, const GemmS
       offsets.data, offsets.getBytes());
 }
 
-/// `shape` is that of a product but for k. The pieces of an expert add up in f32: in the result itself, or in scratch
-/// memory when the result is bf16.
+/// Makes what any number of rows needs. `shape` is that of a product but for k.
+static void prepareSums(Call &call, const GemmShape &shape) {
+  if (shape.m == 0 || shape.n == 0 || call.getContext().config.gemm == PLR_GEMM_REFERENCE)
+    return;
+  Products first, others;
+  Pieces::forEachSize(2 * Pieces::largest, [&](int64_t rows, bool isFirst) {
+    GemmShape piece = getSumPiece(shape, rows, isFirst);
+    (piece.accumulate ? others : first).prepare(call, piece, rows);
+  });
+}
+
+/// `shape` is that of a product but for k.
 static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &shape, const void *a, const void *b,
-                        void *result) {
+                        void *result, const Workspace &workspace) {
   const int64_t experts = offsets.experts, matrix = shape.m * shape.n;
-  const bool rounds = shape.resultType == PLR_BF16, overwrites = rounds || !shape.accumulate;
+  const bool rounds = shape.resultType == PLR_BF16;
   Products first, others;
   for (int64_t e = 0; e < experts; ++e)
     Pieces::forEach(offsets.begin(e), offsets.end(e), [&](int64_t begin, int64_t count) {
-      GemmShape ofPiece = shape;
-      ofPiece.resultType = PLR_F32;
-      ofPiece.k = count;
-      ofPiece.accumulate = begin != offsets.begin(e) || !overwrites;
+      GemmShape ofPiece = getSumPiece(shape, count, begin == offsets.begin(e));
       (ofPiece.accumulate ? others : first).prepare(call, ofPiece, count);
     });
   if (call.isRefused())
     return;
-  constexpr int64_t line = 64;
-  const int64_t sumBytes = rounds ? (matrix * 4 + line - 1) / line * line : 0;
-  Scratch scratch(call, sumBytes + std::max(first.scratchBytes, others.scratchBytes));
+  const int64_t sumBytes = getSumBytes(shape);
+  Scratch scratch(call, workspace, sumBytes + std::max(first.scratchBytes, others.scratchBytes));
   scratch.enqueue(
       [=, sums = scratch.get()](const Running &running) -> Outcome {
         Offsets offsets(experts, running);
@@ -252,7 +253,8 @@ static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &sha
             continue;
           }
           Pieces::forEach(offsets.begin(e), offsets.end(e), [&](int64_t begin, int64_t count) {
-            const Products &products = begin != offsets.begin(e) || !overwrites ? others : first;
+            const bool adds = getSumPiece(shape, count, begin == offsets.begin(e)).accumulate;
+            const Products &products = adds ? others : first;
             if (!fault)
               fault = products.run(count, advance(a, begin * shape.m, shape.type),
                                    advance(b, begin * shape.n, shape.type), rounds ? sums : ofExpert, scratch);
@@ -267,7 +269,8 @@ static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &sha
 
 extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan,
                                             int32_t accumulate, plr_type type, plr_type result_type, int64_t m,
-                                            int64_t n, const void *a, const void *b, void *result) {
+                                            int64_t n, const void *a, const void *b, void *result, void *workspace,
+                                            int64_t workspace_bytes) {
   return enter(lane, "plr_grouped_gemm_grad", tag, [&](Call &call) {
     checkPlan(call, plan);
     call.flag("accumulate", accumulate);
@@ -276,8 +279,15 @@ extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, 
     call.require(type == PLR_BF16 || result_type == PLR_F32, "f32 operands give an f32 result, not a bf16 one");
     call.size("m", m);
     call.size("n", n);
+    const Workspace given = {workspace, workspace_bytes};
+    given.check(call);
     if (call.isRefused())
       return;
+    const GemmShape shape = {true, false, accumulate != 0, type, result_type, m, n, 0};
+    if (call.isPreparing()) {
+      prepareSums(call, shape);
+      return;
+    }
     int64_t count = plan->getRows();
     call.tensor("a", a, {count, m});
     call.tensor("b", b, {count, n});
@@ -285,12 +295,11 @@ extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, 
     if (call.isRefused())
       return;
     describe(call, *plan, {1, 0, accumulate, type, result_type, m, n, count});
-    GemmShape shape = {true, false, accumulate != 0, type, result_type, m, n, 0};
     if (m == 0 || n == 0)
       call.enqueue([](const Running &) -> Outcome { return {}; });
     else if (call.getContext().config.gemm == PLR_GEMM_REFERENCE)
       enqueueReferenceSums(call, Offsets(*plan), shape, a, b, result);
     else
-      enqueueSums(call, Offsets(*plan), shape, a, b, result);
+      enqueueSums(call, Offsets(*plan), shape, a, b, result, given);
   });
 }

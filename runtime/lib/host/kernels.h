@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 // The kernels of the host backend: plain functions on dense row-major memory, single-threaded, deterministic. The calls
 // of runtime.h enqueue them on a lane. Parameters mean what they mean there.
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,8 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace plateau::rt::host {
 
@@ -38,6 +40,7 @@ struct TaskInfo {
   const char *call;
   const plr_tag *tag = nullptr; ///< Null for waits, which are no call on memory.
   plr_span *span = nullptr;
+  plr_event awaited = {nullptr, 0}; ///< Of a wait.
 };
 
 } // namespace plateau::rt::host
@@ -74,12 +77,29 @@ struct plr_lane {
   /// Waits until the lane has done with its first `ticket` tasks.
   void waitFor(uint64_t ticket);
   void waitIdle() { waitFor(enqueued); }
+  /// Starts the thread, if the first task has not.
+  void start();
+  /// Waits until a thread that was started has what it needs of its own.
+  void awaitStart();
+
+  // For an order that is drawn.
+
+  /// Its next task can run.
+  bool isReady();
+  /// Runs that; returns when it is done, or waits for other ranks.
+  void runOne();
+  /// Tasks that are not done.
+  int64_t countPending();
+  /// The running task waits for other ranks, and is left to itself until it is done. In the lane's thread.
+  void leaveToOtherRanks();
 
   /// "lane compute: plr_gemm of linalg.matmul q_proj (layer 3, attention, forward)", for messages.
   std::string locate(const plateau::rt::host::TaskInfo &info) const;
 
   plr_context &context;
   const plr_lane_kind kind;
+  /// Begin and end of what the next call reads, while that is measured.
+  std::vector<std::pair<const char *, const char *>> declaredReads;
 
 private:
   using Run = plateau::rt::host::Outcome (*)(void *body, const plateau::rt::host::Running &running);
@@ -89,6 +109,7 @@ private:
   void *reserve(const plateau::rt::host::TaskInfo &info, Run run, size_t bodyBytes, const void *extra,
                 size_t extraBytes);
   void push();
+  bool isDone(uint64_t ticket);
   void work();
   void execute(Task &task);
 
@@ -102,7 +123,11 @@ private:
   uint64_t done = 0;
   int waiters = 0;
   bool workerSleeps = false;
+  bool isReadyToWork = false;
   bool ending = false;
+  bool granted = false;      ///< With an order that is drawn: the next task may run.
+  bool running = false;      ///< Likewise: from the grant until it is done.
+  bool leftToItself = false; ///< Likewise: it waits for other ranks.
   std::thread worker;
 };
 

@@ -64,45 +64,55 @@ private:
 
 } // namespace
 
+/// Sizes are static: with sizes given at run time a row's bits change with the number of rows.
+static dnnl::matmul::primitive_desc describe(const GemmShape &shape, const dnnl::engine &engine) {
+  using Tag = dnnl::memory::format_tag;
+  auto matrix = [](int64_t rows, int64_t columns, plr_type type, bool transposed) {
+    return dnnl::memory::desc({rows, columns},
+                              type == PLR_BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
+                              transposed ? Tag::ba : Tag::ab);
+  };
+  // One row or column lies the same way either way, and the library takes both for one product: whichever was made
+  // first would decide about the scratch memory of both.
+  const bool transposeA = shape.transposeA && shape.m > 1 && shape.k > 1;
+  const bool transposeB = shape.transposeB && shape.k > 1 && shape.n > 1;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (shape.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+  dnnl::matmul::desc operation(matrix(shape.m, shape.k, shape.type, transposeA),
+                               matrix(shape.k, shape.n, shape.type, transposeB),
+                               matrix(shape.m, shape.n, shape.resultType, false));
+  return dnnl::matmul::primitive_desc(operation, attributes, engine);
+}
+
 struct GemmCache::Implementation {
   /// A primitive serves all lanes; addresses are set per lane.
   struct Entry {
     dnnl::matmul::primitive_desc description;
     dnnl::matmul primitive;
     std::array<std::unique_ptr<OneDnnGemm>, PLR_LANES> ofLane;
+    bool isKept = false;
   };
-
-  /// Sizes are static: with sizes given at run time a row's bits change with the number of rows.
-  dnnl::matmul::primitive_desc describe(const GemmShape &shape) {
-    using Tag = dnnl::memory::format_tag;
-    auto matrix = [](int64_t rows, int64_t columns, plr_type type, bool transposed) {
-      return dnnl::memory::desc({rows, columns},
-                                type == PLR_BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
-                                transposed ? Tag::ba : Tag::ab);
-    };
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (shape.accumulate) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.0f);
-      attributes.set_post_ops(sum);
-    }
-    dnnl::matmul::desc operation(matrix(shape.m, shape.k, shape.type, shape.transposeA),
-                                 matrix(shape.k, shape.n, shape.type, shape.transposeB),
-                                 matrix(shape.m, shape.n, shape.resultType, false));
-    return dnnl::matmul::primitive_desc(operation, attributes, engine);
-  }
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::unordered_map<GemmShape, Entry, ShapeHash> entries;
+  size_t kept = 0;
 };
 
 GemmCache::GemmCache() : implementation(std::make_unique<Implementation>()) {}
 
 GemmCache::~GemmCache() = default;
 
-PreparedGemm *GemmCache::get(const GemmShape &shape, plr_lane_kind lane, std::string &message) {
+PreparedGemm *GemmCache::get(const GemmShape &shape, plr_lane_kind lane, bool keep, std::string &message) {
   Implementation::Entry &entry = implementation->entries[shape];
+  if (keep && !entry.isKept) {
+    entry.isKept = true;
+    ++implementation->kept;
+  }
   std::unique_ptr<OneDnnGemm> &gemm = entry.ofLane[lane];
   if (gemm)
     return gemm.get();
@@ -110,7 +120,7 @@ PreparedGemm *GemmCache::get(const GemmShape &shape, plr_lane_kind lane, std::st
     // A primitive is made for as many threads as the thread that makes it would use.
     OneThreadScope scope;
     if (!entry.primitive) {
-      entry.description = implementation->describe(shape);
+      entry.description = describe(shape, implementation->engine);
       entry.primitive = dnnl::matmul(entry.description);
     }
     gemm = std::make_unique<OneDnnGemm>(entry.primitive, entry.description, implementation->engine);
@@ -121,10 +131,31 @@ PreparedGemm *GemmCache::get(const GemmShape &shape, plr_lane_kind lane, std::st
   }
 }
 
+struct GemmScratchSizes::Implementation {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+};
+
+GemmScratchSizes::GemmScratchSizes() = default;
+
+GemmScratchSizes::~GemmScratchSizes() = default;
+
+int64_t GemmScratchSizes::get(const GemmShape &shape) {
+  try {
+    OneThreadScope scope; // As when the product is made.
+    if (!implementation)
+      implementation = std::make_unique<Implementation>();
+    return static_cast<int64_t>(describe(shape, implementation->engine).scratchpad_desc().get_size());
+  } catch (const dnnl::error &) {
+    return -1;
+  }
+}
+
 size_t GemmCache::getSize() const { return implementation->entries.size(); }
 
-void GemmCache::limit() {
-  constexpr size_t most = 4096;
-  if (implementation->entries.size() > most)
-    implementation->entries.clear();
+void GemmCache::limit(size_t most) {
+  auto &entries = implementation->entries;
+  if (entries.size() - implementation->kept <= most)
+    return;
+  for (auto entry = entries.begin(); entry != entries.end();)
+    entry = entry->second.isKept ? std::next(entry) : entries.erase(entry);
 }

@@ -6,7 +6,6 @@
 #include "host/routes.h"
 #include "host/bf16.h"
 #include <algorithm>
-#include <vector>
 
 using namespace plateau::rt::host;
 
@@ -26,16 +25,17 @@ std::string plateau::rt::host::countRoutes(int64_t tokens, int64_t topK, int64_t
 }
 
 void plateau::rt::host::placeRoutes(int64_t routes, int64_t experts, const int32_t *ids, const int64_t *counts,
-                                    int32_t *places) {
-  std::vector<int64_t> next(experts);
+                                    int32_t *places, int64_t *next) {
+  if (experts > 0)
+    next[0] = 0;
   for (int64_t expert = 1; expert < experts; ++expert)
     next[expert] = next[expert - 1] + counts[expert - 1];
   for (int64_t route = 0; route < routes; ++route)
     places[route] = ids[route] < 0 ? -1 : static_cast<int32_t>(next[ids[route]]++);
 }
 
-void plateau::rt::host::placeArrivals(int64_t sources, int64_t experts, const int64_t *counts, int32_t *places) {
-  std::vector<int64_t> next(sources * experts);
+void plateau::rt::host::placeArrivals(int64_t sources, int64_t experts, const int64_t *counts, int32_t *places,
+                                      int64_t *next) {
   int64_t rows = 0;
   for (int64_t expert = 0; expert < experts; ++expert)
     for (int64_t source = 0; source < sources; ++source) {

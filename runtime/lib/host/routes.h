@@ -17,10 +17,12 @@ namespace plateau::rt::host {
 /// counts[experts] = the routes to each expert. Names token, slot and id of an id that is neither −1 nor an expert;
 /// empty when there is none.
 std::string countRoutes(int64_t tokens, int64_t topK, int64_t experts, const int32_t *ids, int64_t *counts);
-/// Places by expert, then token, then slot.
-void placeRoutes(int64_t routes, int64_t experts, const int32_t *ids, const int64_t *counts, int32_t *places);
+/// Places by expert, then token, then slot. next[experts] is scratch memory.
+void placeRoutes(int64_t routes, int64_t experts, const int32_t *ids, const int64_t *counts, int32_t *places,
+                 int64_t *next);
 /// places[rows] by expert, then source, of rows that come by source, then expert: counts[sources, experts] of each.
-void placeArrivals(int64_t sources, int64_t experts, const int64_t *counts, int32_t *places);
+/// next[sources, experts] is scratch memory.
+void placeArrivals(int64_t sources, int64_t experts, const int64_t *counts, int32_t *places, int64_t *next);
 
 /// The address of a row.
 inline const char *getRow(const void *rows, int64_t row, int64_t rowBytes) {
