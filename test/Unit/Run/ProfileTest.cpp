@@ -5,7 +5,6 @@
 
 #include "plateau/Run/Profile.h"
 #include "FakeExecutor.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir::plateau::run;
 
@@ -23,23 +22,6 @@ RankSpans getSpans() {
 } // namespace
 
 using ProfileTest = RunTest;
-
-TEST_F(ProfileTest, WritesAChromeTrace) {
-  ASSERT_EQ(getText(writeChromeTrace(getPath("t"), getSpans())), "");
-  auto json = llvm::json::parse(readFile("t"));
-  ASSERT_TRUE(static_cast<bool>(json)) << llvm::toString(json.takeError());
-  auto *events = json->getAsObject()->getArray("traceEvents");
-  ASSERT_TRUE(events);
-  ASSERT_EQ(events->size(), 1u + PLR_LANES + 4);
-  auto *span = (*events)[1 + PLR_LANES].getAsObject();
-  EXPECT_EQ(span->getString("name"), "linalg.matmul \"q\"");
-  EXPECT_EQ(span->getString("ph"), "X");
-  EXPECT_EQ(span->getNumber("ts"), 1.0);
-  EXPECT_EQ(span->getNumber("dur"), 2.0);
-  EXPECT_EQ(span->getObject("args")->getInteger("layer"), 3);
-  EXPECT_EQ(span->getObject("args")->getString("component"), "attention");
-  EXPECT_EQ(span->getObject("args")->getString("phase"), "backward");
-}
 
 TEST_F(ProfileTest, CountsShapes) {
   ASSERT_EQ(getText(writeGemmShapes(getPath("s"), getSpans())), "");
@@ -68,6 +50,5 @@ TEST_F(ProfileTest, PrintsSharesAndRates) {
 }
 
 TEST_F(ProfileTest, RefusesPlacesThatCannotBeWritten) {
-  EXPECT_NE(getText(writeChromeTrace(getPath("none/t"), getSpans())), "");
   EXPECT_NE(getText(writeGemmShapes(getPath("none/t"), getSpans())), "");
 }
