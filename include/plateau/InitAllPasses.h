@@ -10,15 +10,21 @@
 
 #include "plateau/Conversion/Passes.h"
 #include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Dialect/Sched/Transforms/Passes.h"
+#include "plateau/Dialect/Sched/Verify/Passes.h"
 #include "plateau/Pipelines/LowerDynamic.h"
+#include "plateau/Pipelines/Schedule.h"
 #include "plateau/Pipelines/TrainingStep.h"
 
 namespace mlir::plateau {
 
 inline void registerAllPasses() {
   moe::registerMoEPasses();
+  sched::registerSchedPasses();
+  sched::registerSchedVerifyPasses();
   registerPlateauConversionPasses();
   registerLowerDynamicPipeline();
+  registerSchedulePipelines();
   registerTrainingStepPipeline();
 }
 

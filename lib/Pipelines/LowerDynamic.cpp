@@ -1,35 +1,23 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "plateau/Pipelines/LowerDynamic.h"
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 #include "plateau/Conversion/Passes.h"
-#include "plateau/Dialect/MoE/Transforms/Passes.h"
+#include "plateau/Pipelines/LowerToLLVM.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
 
 void mlir::plateau::buildLowerDynamicPipeline(OpPassManager &manager) {
-  // Tensors. No pass from here on merges equal ops: recomputation stays.
-  manager.addNestedPass<func::FuncOp>(moe::createMoEInlineCheckpoints());
-  manager.addNestedPass<func::FuncOp>(moe::createMoEFoldMatmul());
-  manager.addNestedPass<func::FuncOp>(moe::createMoEFuseElementwise());
-  // Calls and kernels.
-  manager.addPass(createConvertMoEToRuntime());
-  // LLVM.
-  manager.addPass(createPlateauApproximateMath());
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true; // libgcc has no conversions of bf16.
-  manager.addPass(arith::createArithExpandOpsPass(expand));
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
+  buildPrepareTensorsPipeline(manager);
+  manager.addPass(createConvertMoEToSched());
+  ConvertSchedToLLVMOptions options;
+  options.pool = true;
+  manager.addPass(createConvertSchedToLLVM(options));
+  buildLowerToLLVMPipeline(manager);
 }
 
 void mlir::plateau::registerLowerDynamicPipeline() {

@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "plateau/Pipelines/TrainingStep.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -10,11 +13,15 @@ using namespace mlir::plateau;
 void mlir::plateau::buildTrainingStepPipeline(OpPassManager &manager, const moe::MoEAttachOptimizerOptions &options) {
   moe::MoEDifferentiateOptions differentiate;
   differentiate.function = options.function;
-  manager.addPass(moe::createMoEDifferentiate(differentiate));
-  manager.addPass(moe::createMoEFoldRouteGrad());
-  manager.addPass(moe::createMoEAttachOptimizer(options));
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  auto add = [&](std::unique_ptr<Pass> pass) {
+    manager.addPass(std::move(pass));
+    manager.addPass(moe::createMoEVerifySpaces());
+  };
+  add(moe::createMoEDifferentiate(differentiate));
+  add(moe::createMoEFoldRouteGrad());
+  add(moe::createMoEAttachOptimizer(options));
+  add(createCanonicalizerPass());
+  add(createCSEPass());
 }
 
 void mlir::plateau::registerTrainingStepPipeline() {

@@ -35,6 +35,16 @@ def MoE_ScopeAttr : MoE_Attr<"Scope", "scope"> {
   let assemblyFormat = "`<` $phase `,` $component (`,` `layer` `=` $layer^)? `>`";
 }
 
+def MoE_SpaceAttr : MoE_Attr<"Space", "space"> {
+  let summary = "the memory space of a tensor that does not lie on the device";
+  let description = [{
+    Encoding of a tensor in the memory of the host: `tensor<8x4xf32, #moe.space<host>>`. Tensors on the device have no encoding. Few ops
+    may touch a host tensor; `moe-verify-spaces` says which.
+  }];
+  let parameters = (ins EnumParameter<MoE_Space>:$space);
+  let assemblyFormat = "`<` $space `>`";
+}
+
 def MoE_BatchAttr : MoE_Attr<"Batch", "batch"> {
   let summary = "how many tokens a step takes";
   let description = [{

@@ -30,4 +30,9 @@ def MoE_Score : I32EnumAttr<"Score", "how a router turns logits into scores", [
   let genSpecializedAttr = 0;
 }
 
+def MoE_Space : I32EnumAttr<"Space", "a memory space", [I32EnumAttrCase<"Host", 1, "host">]> {
+  let cppNamespace = "::mlir::plateau::moe";
+  let genSpecializedAttr = 0;
+}
+
 #endif // PLATEAU_DIALECT_MOE_IR_MOEENUMS_TD

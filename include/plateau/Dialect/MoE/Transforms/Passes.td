@@ -118,4 +118,28 @@ def MoEFuseElementwise : Pass<"moe-fuse-elementwise"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def MoEHoistSums : Pass<"moe-hoist-sums", "::mlir::func::FuncOp"> {
+  let summary = "Sum over ranks as soon as there is what to sum";
+  let description = [{
+    Each `shard.all_reduce` moves up to right behind the op that makes its operand, so that the sums of gradients run beside the rest of
+    the backward pass on a lane of their own. The order of collectives is fixed from here on, and the same on every rank.
+
+    **Ensures** no byte more is live: such a sum is taken in the place of its operand.
+    **Does not** move a sum out of a loop or past another op that has regions.
+  }];
+}
+
+def MoEVerifySpaces : Pass<"moe-verify-spaces"> {
+  let summary = "Check that nothing but slices touches tensors of the host space";
+  let description = [{
+    Upstream passes know nothing of `#moe.space<host>`: some drop the encoding of a tensor, some give one op a host and a device
+    operand. So a request to keep a tensor on the host could be lost in silence. This check stands behind every pass on tensors
+    in the pipelines of this project; it changes nothing.
+
+    A host tensor may be an argument or result of a function, be carried by a loop or a checkpoint region, and be sliced
+    (`tensor.extract_slice`, `tensor.insert_slice`) by slices of the same space. Any other op that reads or makes one is an error, and
+    so is a slice whose space differs from its source's.
+  }];
+}
+
 #endif // PLATEAU_DIALECT_MOE_TRANSFORMS_PASSES_TD

@@ -1,12 +1,16 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 // Emits calls of the runtime's C ABI into an LLVM function.
 //===----------------------------------------------------------------------===//
 
-#ifndef PLATEAU_LIB_CONVERSION_MOETORUNTIME_RUNTIMECALLS_H
-#define PLATEAU_LIB_CONVERSION_MOETORUNTIME_RUNTIMECALLS_H
+#ifndef PLATEAU_LIB_CONVERSION_SCHEDTOLLVM_RUNTIMECALLS_H
+#define PLATEAU_LIB_CONVERSION_SCHEDTOLLVM_RUNTIMECALLS_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "plateau/Dialect/Sched/IR/Sched.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::plateau {
@@ -15,25 +19,22 @@ class RuntimeCalls {
 public:
   RuntimeCalls(ModuleOp module, OpBuilder &builder) : module(module), builder(builder) {}
 
-  /// The context and lane that calls go to; set at the start of each function.
-  Value context, lane;
+  /// The context that calls go to; set at the start of each function.
+  Value context;
 
   Value i32(Location loc, int64_t value);
   Value i64(Location loc, int64_t value);
-  Value f32(Location loc, float value);
-  Value f64(Location loc, double value);
+  Value number(Location loc, TypedAttr value) { return LLVM::ConstantOp::create(builder, loc, value.getType(), value); }
   Value null(Location loc);
 
-  /// plr_type of a tensor's elements (PLR_F32 for anything that is not bf16).
-  Value type(Location loc, Type tensor);
-
-  /// Pointer to a constant plr_tag for `op`: its name with that of its location, and its scope (the op's default
-  /// component where the location has none).
-  Value tag(Operation *op, bool isWorkspace = false);
+  /// Pointer to a constant plr_tag.
+  Value tag(Location loc, sched::TagAttr tag);
 
   /// Pointer to a constant array.
   Value array(Location loc, ArrayRef<int64_t> values);
   Value data(Location loc, DenseElementsAttr values);
+  /// Pointer to a constant struct of numbers.
+  Value structure(Location loc, ArrayAttr fields);
 
   /// Calls `name` with `arguments` and returns its result, of type `result` (i32, a status, unless said otherwise).
   Value call(Location loc, StringRef name, ValueRange arguments, Type result = {});
@@ -52,10 +53,11 @@ private:
 
   ModuleOp module;
   OpBuilder &builder;
-  llvm::StringMap<LLVM::GlobalOp> tags, strings;
+  llvm::DenseMap<Attribute, LLVM::GlobalOp> tags, structures;
+  llvm::StringMap<LLVM::GlobalOp> strings;
   unsigned globals = 0;
 };
 
 } // namespace mlir::plateau
 
-#endif // PLATEAU_LIB_CONVERSION_MOETORUNTIME_RUNTIMECALLS_H
+#endif // PLATEAU_LIB_CONVERSION_SCHEDTOLLVM_RUNTIMECALLS_H

@@ -1,4 +1,4 @@
-// RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-runtime
+// RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-sched
 
 !plan = !moe.plan<experts = 4, ranks = 1, tokens = 8, top_k = 2>
 // expected-error @below {{has '!moe.plan<experts = 4, ranks = 1, tokens = 8, top_k = 2>' in its signature: only static tensors of numbers, of at most 2^60 elements, are lowered}}

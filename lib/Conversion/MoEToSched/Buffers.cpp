@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "Buffers.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -25,26 +28,14 @@ Buffers::Buffers(func::FuncOp function) : block(&function.getBody().front()) {
     place(pack);
 }
 
-unsigned Buffers::add(Value pointer, int64_t bytes, bool isOwned, bool isWritable) {
-  entries.push_back({pointer, bytes, isOwned, isWritable, block, false, {}});
+unsigned Buffers::add(Value root, int64_t bytes, bool isOwned, bool isWritable) {
+  entries.push_back({root, bytes, isOwned, isWritable, {}});
   return entries.size() - 1;
 }
 
 void Buffers::bind(Value value, View view) {
   views[value] = view;
   entries[view.buffer].values.push_back(value);
-}
-
-int64_t Buffers::getLastRead(const Entry &entry) const {
-  int64_t last = -1;
-  for (Value value : entry.values)
-    for (Operation *user : value.getUsers())
-      last = std::max(last, positions.lookup(entry.home->findAncestorOpInBlock(*user)));
-  return last;
-}
-
-bool Buffers::isPlan(unsigned buffer) const {
-  return llvm::any_of(entries[buffer].values, [](Value value) { return isa<moe::PlanType>(value.getType()); });
 }
 
 bool Buffers::canTake(Value value, Operation *op) const {
@@ -72,24 +63,6 @@ bool Buffers::isReadAfter(Value value, Operation *op) const {
       return use.getOwner() != ancestor; // In the same loop: read again when it comes round.
     return positions.lookup(reader) > positions.lookup(ancestor);
   });
-}
-
-SmallVector<unsigned> Buffers::releaseAfter(Operation *op) {
-  SmallVector<unsigned> touched, released;
-  auto touch = [&](Value value) {
-    if (auto it = views.find(value); it != views.end())
-      touched.push_back(it->second.buffer);
-  };
-  op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), touch); });
-  llvm::for_each(op->getResults(), touch);
-  for (unsigned buffer : touched) {
-    Entry &entry = entries[buffer];
-    if (!entry.isOwned || entry.isReleased || entry.home != op->getBlock() || getLastRead(entry) > positions.lookup(op))
-      continue;
-    entry.isReleased = true;
-    released.push_back(buffer);
-  }
-  return released;
 }
 
 /// The value whose computation writes all bytes of `value` first: through reshapes, and through products that

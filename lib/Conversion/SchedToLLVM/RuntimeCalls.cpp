@@ -1,11 +1,11 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "RuntimeCalls.h"
 #include "mlir/IR/Builders.h"
-#include "plateau/Dialect/MoE/IR/MoE.h"
-#include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/runtime.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -29,19 +29,7 @@ Value RuntimeCalls::i64(Location loc, int64_t value) {
   return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(value));
 }
 
-Value RuntimeCalls::f32(Location loc, float value) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getF32Type(), builder.getF32FloatAttr(value));
-}
-
-Value RuntimeCalls::f64(Location loc, double value) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getF64Type(), builder.getF64FloatAttr(value));
-}
-
 Value RuntimeCalls::null(Location loc) { return LLVM::ZeroOp::create(builder, loc, getPointerType()); }
-
-Value RuntimeCalls::type(Location loc, Type tensor) {
-  return i32(loc, getElementTypeOrSelf(tensor).isBF16() ? PLR_BF16 : PLR_F32);
-}
 
 LLVM::GlobalOp RuntimeCalls::addGlobal(Location loc, Type type, StringRef prefix, Attribute value) {
   OpBuilder::InsertionGuard guard(builder);
@@ -54,35 +42,12 @@ Value RuntimeCalls::global(Location loc, LLVM::GlobalOp global) {
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-Value RuntimeCalls::tag(Operation *op, bool isWorkspace) {
-  Location loc = op->getLoc();
-  moe::ScopeAttr scope = moe::getScope(loc);
-  Component component = Component::Dense;
-  if (auto footprint = dyn_cast<FootprintOpInterface>(op))
-    component = footprint.getDefaultComponent();
-  Phase phase = Phase::Forward;
-  int64_t layer = -1;
-  if (scope) {
-    component = scope.getComponent();
-    phase = scope.getPhase();
-    layer = scope.getLayer().value_or(-1);
-  }
-  if (isWorkspace)
-    component = Component::Workspace;
-
-  std::string name =
-      op->getName().getStringRef() == "linalg.generic" ? "elementwise" : op->getName().getStringRef().str();
-  StringRef place = moe::getLocationName(loc);
-  if (!place.empty())
-    name += (" " + place).str();
-
-  int64_t numbers[] = {layer, static_cast<int64_t>(component), static_cast<int64_t>(phase)};
-  std::string key = name + "|" + llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), "|");
-  LLVM::GlobalOp &tag = tags[key];
+Value RuntimeCalls::tag(Location loc, sched::TagAttr attr) {
+  LLVM::GlobalOp &tag = tags[attr];
   if (!tag) {
-    LLVM::GlobalOp &string = strings[name];
+    LLVM::GlobalOp &string = strings[attr.getOp()];
     if (!string) {
-      std::string text = name + '\0';
+      std::string text = attr.getOp().str() + '\0';
       string = addGlobal(loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()), "op_name",
                          builder.getStringAttr(text));
     }
@@ -93,11 +58,32 @@ Value RuntimeCalls::tag(Operation *op, bool isWorkspace) {
     builder.createBlock(&tag.getInitializerRegion());
     Value value = LLVM::UndefOp::create(builder, loc, structType);
     value = LLVM::InsertValueOp::create(builder, loc, value, global(loc, string), ArrayRef<int64_t>{0});
+    int64_t numbers[] = {attr.getLayer().value_or(-1), static_cast<int64_t>(attr.getComponent()),
+                         static_cast<int64_t>(attr.getPhase())};
     for (int64_t field = 0; field < 3; ++field)
       value = LLVM::InsertValueOp::create(builder, loc, value, i32(loc, numbers[field]), ArrayRef<int64_t>{field + 1});
     LLVM::ReturnOp::create(builder, loc, value);
   }
   return global(loc, tag);
+}
+
+Value RuntimeCalls::structure(Location loc, ArrayAttr fields) {
+  LLVM::GlobalOp &known = structures[fields];
+  if (!known) {
+    auto typed = llvm::map_to_vector(fields, [](Attribute field) { return cast<TypedAttr>(field); });
+    auto type = LLVM::LLVMStructType::getLiteral(
+        builder.getContext(), llvm::map_to_vector(typed, [](TypedAttr field) { return field.getType(); }));
+    known = addGlobal(loc, type, "struct", {});
+    OpBuilder::InsertionGuard guard(builder);
+    builder.createBlock(&known.getInitializerRegion());
+    Value value = LLVM::UndefOp::create(builder, loc, type);
+    for (auto [index, field] : llvm::enumerate(typed)) {
+      Value number = LLVM::ConstantOp::create(builder, loc, field.getType(), field);
+      value = LLVM::InsertValueOp::create(builder, loc, value, number, ArrayRef<int64_t>{static_cast<int64_t>(index)});
+    }
+    LLVM::ReturnOp::create(builder, loc, value);
+  }
+  return global(loc, known);
 }
 
 Value RuntimeCalls::array(Location loc, ArrayRef<int64_t> values) {

@@ -1,9 +1,12 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 // Elementwise linalg.generic ops as LLVM functions on raw pointers.
 //===----------------------------------------------------------------------===//
 
-#ifndef PLATEAU_LIB_CONVERSION_MOETORUNTIME_KERNELS_H
-#define PLATEAU_LIB_CONVERSION_MOETORUNTIME_KERNELS_H
+#ifndef PLATEAU_LIB_CONVERSION_MOETOSCHED_KERNELS_H
+#define PLATEAU_LIB_CONVERSION_MOETOSCHED_KERNELS_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -28,4 +31,4 @@ private:
 
 } // namespace mlir::plateau
 
-#endif // PLATEAU_LIB_CONVERSION_MOETORUNTIME_KERNELS_H
+#endif // PLATEAU_LIB_CONVERSION_MOETOSCHED_KERNELS_H

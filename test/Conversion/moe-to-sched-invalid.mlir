@@ -1,4 +1,4 @@
-// RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-runtime
+// RUN: plateau-opt %s -split-input-file -verify-diagnostics -convert-moe-to-sched
 
 // expected-error @below {{has 'tensor<?xf32>' in its signature: only static tensors of numbers, of at most 2^60 elements, are lowered}}
 func.func @dynamic(%x: tensor<?xf32>) {
@@ -130,4 +130,38 @@ func.func @captured(%x: tensor<4xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
     linalg.yield %a : f32
   } -> tensor<4xf32>
   return %y : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{arguments #0 and #1 are donated to one result, #0}}
+func.func @two_donors(%a: tensor<4xf32> {moe.donated = 0 : i64}, %b: tensor<4xf32> {moe.donated = 0 : i64}) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+func.func @filled() -> tensor<4xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  // expected-error @below {{is lowered only for zeros}}
+  %f = linalg.fill ins(%one : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %f : tensor<4xf32>
+}
+
+// -----
+
+func.func @wide(%a: tensor<4x3xf64>, %b: tensor<3x2xf64>, %c: tensor<4x2xf64>) -> tensor<4x2xf64> {
+  // expected-error @below {{is lowered only for plain or transposed operands of one type, f32 or bf16}}
+  %d = linalg.matmul ins(%a, %b : tensor<4x3xf64>, tensor<3x2xf64>) outs(%c : tensor<4x2xf64>) -> tensor<4x2xf64>
+  return %d : tensor<4x2xf64>
+}
+
+// -----
+
+// expected-error @below {{@blocks must have one block to be lowered}}
+func.func @blocks(%x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^end
+^end:
+  return %x : tensor<4xf32>
 }
