@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "plateau/Execution/CompiledExecutor.h"
 #include "RuntimeSymbols.h"
@@ -11,6 +14,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Pipelines/LowerDynamic.h"
+#include "plateau/Pipelines/Schedule.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -107,6 +111,19 @@ public:
       plr_reset_peak(context.get());
   }
 
+  sched::ProgramOp getProgram() override { return program; }
+
+  void measure(int seed) override {
+    for (Context &context : contexts)
+      plr_measure(context.get(), seed);
+  }
+
+  int64_t getObservedBytes(int rank, plr_space space) override {
+    return plr_observed_bytes(contexts[rank].get(), space);
+  }
+
+  int64_t getFenceCount(int rank) override { return plr_fence_count(contexts[rank].get()); }
+
   void interrupt() override {
     for (Context &context : contexts)
       plr_interrupt(context.get());
@@ -123,18 +140,30 @@ public:
       plr_trace_clear(context.get());
   }
 
+  llvm::Error restart(uint64_t scheduleSeed) override {
+    buffers.clear();
+    contexts.clear();
+    transport.reset();
+    options.scheduleSeed = scheduleSeed;
+    return createContexts();
+  }
+
 private:
   static llvm::Error wrongSize(const char *what, unsigned index, size_t given, int64_t wanted) {
     return llvm::createStringError("%s #%u has %lld bytes, not %zu", what, index, static_cast<long long>(wanted),
                                    given);
   }
 
+  LogicalResult lower(ModuleOp module);
+  llvm::Error prepare();
   llvm::Error fail(int rank);
   /// Memory for an argument or result, zeroed.
   void createTags();
   llvm::Expected<void *> allocate(int rank, int64_t bytes, const plr_tag &tag);
 
   CompiledOptions options;
+  OwningOpRef<ModuleOp> schedule; ///< The module that `program` stands in.
+  sched::ProgramOp program;
   std::unique_ptr<ExecutionEngine> engine;
   void (*entry)(plr_context *, void **) = nullptr;
   /// One for each argument, then for each result: "argument first_moment", or "argument #3" of one without a role.
@@ -161,9 +190,7 @@ llvm::Error Executor::compile() {
   module->push_back(copy);
   for (auto grid : function->getParentOfType<ModuleOp>().getOps<shard::GridOp>())
     module->push_back(grid.clone());
-  PassManager manager(context);
-  buildLowerDynamicPipeline(manager);
-  if (failed(manager.run(*module)))
+  if (failed(lower(*module)))
     return llvm::createStringError("function '@%s' cannot be lowered", function.getName().str().c_str());
 
   // The function may have any name, also none and that of a function of the process.
@@ -195,6 +222,30 @@ llvm::Error Executor::compile() {
   return llvm::Error::success();
 }
 
+/// To the LLVM dialect alone; keeps the program on the way.
+LogicalResult Executor::lower(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  if (options.dynamic) {
+    PassManager manager(context);
+    buildLowerDynamicPipeline(manager);
+    return manager.run(module);
+  }
+  ScheduleOptions scheduling;
+  scheduling.referenceGemm = options.gemm == PLR_GEMM_REFERENCE;
+  scheduling.hbmBytes = options.deviceBytes;
+  scheduling.hostBytes = options.hostBytes;
+  scheduling.inFlight = options.inFlight;
+  PassManager planner(context);
+  buildSchedulePipeline(planner, scheduling);
+  if (failed(planner.run(module)))
+    return failure();
+  schedule = module.clone();
+  program = *schedule->getOps<sched::ProgramOp>().begin();
+  PassManager manager(context);
+  buildLowerSchedulePipeline(manager);
+  return manager.run(module);
+}
+
 llvm::Error Executor::fail(int rank) {
   const char *message = "";
   plr_context_error(contexts[rank].get(), &message);
@@ -202,6 +253,8 @@ llvm::Error Executor::fail(int rank) {
 }
 
 void Executor::createTags() {
+  names.clear();
+  tags.clear();
   unsigned arguments = function.getNumArguments(), all = arguments + function.getNumResults();
   names.reserve(all); // The tags point into the strings.
   for (unsigned i = 0; i < all; ++i) {
@@ -249,6 +302,7 @@ llvm::Error Executor::createContexts() {
     config.trace = options.trace;
     config.strict = options.strict;
     config.transport = transport.get();
+    config.schedule_seed = options.scheduleSeed;
     plr_context *context = nullptr;
     char message[512] = "";
     if (plr_context_create(&config, &context, message, sizeof(message)) != PLR_OK)
@@ -275,6 +329,19 @@ llvm::Error Executor::createContexts() {
         return memory.takeError();
       pointers.push_back(*memory);
     }
+  }
+  return program ? prepare() : llvm::Error::success();
+}
+
+/// Takes the arenas, and makes what the library makes for each shape: nothing is left to be allocated in a step.
+llvm::Error Executor::prepare() {
+  for (int rank = 0; rank < ranks; ++rank) {
+    plr_context *context = contexts[rank].get();
+    plr_prepare(context, 1);
+    entry(context, buffers[rank].data());
+    plr_prepare(context, 0);
+    if (plr_context_error(context, nullptr) != PLR_OK)
+      return fail(rank);
   }
   return llvm::Error::success();
 }

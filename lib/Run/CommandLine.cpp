@@ -4,15 +4,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Run/CommandLine.h"
-#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Run/Diagnostics.h"
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Run/Error.h"
 #include "plateau/Run/Files.h"
 #include "plateau/Run/Interrupt.h"
+#include "plateau/Run/Orders.h"
 #include "plateau/Run/ParseOptions.h"
-#include "plateau/Run/Profile.h"
+#include "plateau/Run/SpanRecorder.h"
 #include "plateau/Run/Training.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
@@ -33,41 +35,6 @@ static int fail(llvm::Error error) {
       llvm::errs() << "plateau-run: error: " << text << "\n";
   });
   return InterruptScope::wasInterrupted() ? interruptedExitCode : 1;
-}
-
-static RankSpans getSpans(Executor &executor) {
-  RankSpans spans;
-  for (int rank = 0; rank < executor.step->getRanks(); ++rank)
-    spans.push_back(executor.getTrace(rank));
-  return spans;
-}
-
-static llvm::Error writeTraces(Executor &executor, const TrainingOptions &options, const TrainingSummary &summary) {
-  if (!executor.getTrace)
-    return llvm::Error::success();
-  RankSpans spans = getSpans(executor);
-  if (options.profile)
-    printProfile(options.json ? llvm::errs() : llvm::outs(), spans, summary.seconds);
-  if (!options.trace.empty())
-    if (auto error = writeChromeTrace(options.trace, spans))
-      return error;
-  return options.gemmShapes.empty() ? llvm::Error::success() : writeGemmShapes(options.gemmShapes, spans);
-}
-
-/// Prints a diagnostic whose location is the name of an op: imported files have no lines.
-static LogicalResult printNamed(Diagnostic &diagnostic, llvm::StringRef path) {
-  if (LocationAttr(diagnostic.getLocation()).findInstanceOf<FileLineColRange>())
-    return failure(); // For the handler that shows the line.
-  llvm::StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
-                         : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
-                                                                                   : "note";
-  llvm::errs() << "plateau-run: " << kind << ": " << path << ": ";
-  if (llvm::StringRef name = moe::getLocationName(diagnostic.getLocation()); !name.empty())
-    llvm::errs() << name << ": ";
-  llvm::errs() << diagnostic << "\n";
-  for (Diagnostic &note : diagnostic.getNotes())
-    llvm::errs() << "plateau-run: note: " << note << "\n";
-  return success();
 }
 
 /// Text printed without its locations has lost what its memory belongs to: said, since the table of peaks looks as
@@ -130,22 +97,39 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
 
   noteLostScopes(*function, options.input);
   InterruptScope interrupts(*executor->step);
+  if (training.orders) {
+    if (auto error = checkOrders(*executor, *signature, *data, training.learningRate, options.seed, *training.orders))
+      return fail(std::move(error));
+    llvm::outs() << *training.orders << " orders of the lanes: each gives the bits of the order of issue\n";
+    return 0;
+  }
   using Style = StepReporter::Style;
   Style style = training.json                                  ? Style::JSON
                 : llvm::sys::Process::StandardOutIsDisplayed() ? Style::Terminal
                                                                : Style::Plain;
   StepReporter reporter(llvm::outs(), style, training.steps);
-  auto summary = train(*executor, *signature, *data, options.seed, training, reporter, llvm::errs());
+  SpanRecorder recorder(*executor, training, options.input, llvm::errs());
+  if (auto error = recorder.start())
+    return fail(std::move(error));
+  auto summary = train(*executor, *signature, *data, options.seed, training, reporter, llvm::errs(),
+                       [&](int64_t step, const MemorySummary &memory) { return recorder.addStep(step, memory); });
   reporter.clearBar();
   if (!summary) {
-    llvm::consumeError(flush(llvm::outs())); // The failure that came first is the one to tell.
+    // The failure that came first is the one to tell.
+    llvm::consumeError(recorder.finish(/*seconds=*/std::nullopt));
+    llvm::consumeError(flush(llvm::outs()));
     return fail(summary.takeError());
   }
-  summary->peaks.print(training.json ? llvm::errs() : llvm::outs());
+  llvm::raw_ostream &notes = training.json ? llvm::errs() : llvm::outs();
+  if (sched::ProgramOp program = executor->step->getProgram())
+    summary->memory.print(program, notes);
+  else
+    summary->peaks.print(notes);
+  if (training.json && options.engine == Engine::Compiled)
+    summary->memory.printJSON(llvm::outs());
   if (summary->skipped > 0)
-    (training.json ? llvm::errs() : llvm::outs())
-        << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";
-  if (auto error = writeTraces(*executor, training, *summary))
+    notes << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";
+  if (auto error = recorder.finish(summary->seconds))
     return fail(std::move(error));
   if (auto error = flush(llvm::outs()))
     return fail(std::move(error));
@@ -203,9 +187,15 @@ static int runModule(int argc, char **argv, DialectRegistry &registry) {
   context.printOpOnDiagnostic(false); // A whole step is no help under a message with a location.
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
-  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
-  ScopedDiagnosticHandler named(&context,
-                                [&](Diagnostic &diagnostic) { return printNamed(diagnostic, line.run.input); });
+  DiagnosticPrinter diagnostics("plateau-run", line.run.input, *sources, &context);
+  if (line.run.remarks) {
+    remark::RemarkCategories ours; // `all` alone turns no kind on.
+    ours.passed = ours.missed = ours.analysis = ours.failed = "sched-.*";
+    if (failed(remark::enableOptimizationRemarks(context, /*streamer=*/nullptr,
+                                                 std::make_unique<remark::RemarkEmittingPolicyAll>(), ours,
+                                                 /*printAsEmitRemarks=*/true)))
+      return fail(makeError("the remarks of passes cannot be shown"));
+  }
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return fail();

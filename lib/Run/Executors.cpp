@@ -4,11 +4,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Run/Executors.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "plateau/Dialect/MoE/IR/MoE.h"
 #include "plateau/Execution/CompiledExecutor.h"
 #include "plateau/Interpreter/Interpreter.h"
 #include "plateau/Run/Error.h"
 #include "plateau/Run/MemoryLimits.h"
 #include "plateau/Run/StepSignature.h"
+#ifdef PLATEAU_COUNTS_ALLOCATIONS
+#include "alloc_count.h"
+#endif
 
 using namespace mlir;
 using namespace mlir::plateau;
@@ -57,6 +62,17 @@ static llvm::Expected<Executor> createCompiled(func::FuncOp function, const RunO
       });
   if (refusal)
     return refusal;
+  bool hasLoop = function
+                     .walk([](scf::ForOp loop) {
+                       bool makesPlan = loop.walk([](moe::PlanOp) { return WalkResult::interrupt(); }).wasInterrupted();
+                       return makesPlan ? WalkResult::advance() : WalkResult::interrupt();
+                     })
+                     .wasInterrupted();
+  if (options.strict && options.inFlight.value_or(1) > 1 && !hasLoop)
+    return makeError(
+        "--in-flight {0} cannot be honoured: the step has no loop of micro-batches, or each makes a plan of its "
+        "routes, so that the loop becomes its iterations",
+        *options.inFlight);
   CompiledOptions compiled;
   compiled.ranks = *options.ranks;
   compiled.deviceBytes = limits.deviceBytes;
@@ -65,13 +81,22 @@ static llvm::Expected<Executor> createCompiled(func::FuncOp function, const RunO
   compiled.poison = options.poison;
   compiled.trace = options.trace;
   compiled.strict = options.strict;
+  compiled.dynamic = options.dynamic;
+  compiled.inFlight = options.inFlight.value_or(0);
   auto made = createCompiledExecutor(function, compiled);
   if (!made)
     return made.takeError();
   Executor executor;
-  if (options.trace)
+  if (options.trace) {
     executor.getTrace = [step = made->get()](int rank) { return step->getTrace(rank); };
+    executor.clearTrace = [step = made->get()] { step->clearTrace(); };
+  }
+  executor.restart = [step = made->get()](uint64_t seed) { return step->restart(seed); };
   executor.step = std::move(*made);
+#ifdef PLATEAU_COUNTS_ALLOCATIONS
+  executor.startCount = plateau_alloc_count_start;
+  executor.stopCount = [] { return plateau_alloc_count_stop().large_calls; };
+#endif
   return executor;
 }
 

@@ -96,7 +96,7 @@ private:
                "plateau-run"};
   CommandLine line;
   EntryOptions entry;
-  bool interpret = false, exact = false, dynamic = false;
+  bool interpret = false, exact = false;
   CLI::Option *entryOption = nullptr;
   std::vector<CLI::Option *> trainingOptions, requiredOptions, entryOptions, compiledOptions;
 };
@@ -132,7 +132,12 @@ void Parser::declareRun() {
                                            "Matrix products by oneDNN (default) or by plain loops in a "
                                            "fixed order")
           ->type_name("onednn|reference"),
-      app.add_flag("--dynamic", dynamic, "Memory from a pool, freed after last use (what this version always does)"),
+      app.add_flag(
+          "--dynamic", line.run.dynamic,
+          "Memory from a pool while the step runs, freed after last use, instead of a plan that is proven before"),
+      addInteger("--in-flight", line.run.inFlight, 1, 64,
+                 "Micro-batches in flight: the forward pass of one beside the backward pass of another"),
+      app.add_flag("--remarks", line.run.remarks, "Say what planning did to the memory, as notes"),
       app.add_flag("--poison", line.run.poison, "Fill memory with NaN when it is handed out and when it is released"),
   };
   for (CLI::Option *option : compiledOptions)
@@ -156,9 +161,14 @@ void Parser::declareTraining() {
       addNumber("--lr", training.learningRate, "the learning rate", "Learning rate of every step"),
   };
   std::vector<CLI::Option *> traced = {
-      addFile("--trace", training.trace, "Write a Chrome trace of the run"),
+      addFile("--trace", training.trace, "Write a Chrome trace while the run goes on"),
+      addFile("--report", training.report, "Write a page that shows the memory of the planned step"),
       addFile("--gemm-shapes", training.gemmShapes, "Write the shapes of the run's matrix products"),
       app.add_flag("--profile", training.profile, "Print where the time went"),
+      addInteger(
+          "--orders", training.orders, 1, 1 << 20,
+          "Instead of training, run the first step with the lanes in this many orders, drawn by chance, and fail when "
+          "a bit differs (needs --steps 1)"),
   };
   trainingOptions = {
       addFile("--init", training.init, "Start from a safetensors file: parameters, or all that --save wrote"),
@@ -230,10 +240,25 @@ void Parser::check() {
   for (auto [name, path] : {std::pair("--save", &line.training.save),
                             {"--save-gradients", &line.training.saveGradients},
                             {"--trace", &line.training.trace},
-                            {"--gemm-shapes", &line.training.gemmShapes}})
+                            {"--gemm-shapes", &line.training.gemmShapes},
+                            {"--report", &line.training.report}})
     if (auto [other, isNew] = written.try_emplace(*path, name); !path->empty() && !isNew)
       throw CLI::ValidationError(name, "writes to '" + *path + "', as does " + other->second);
-  line.run.trace = line.training.profile || !line.training.trace.empty() || !line.training.gemmShapes.empty();
+  if (line.run.dynamic && !line.training.report.empty())
+    throw CLI::ValidationError("--report", "shows the memory that is planned; with --dynamic nothing is");
+  if (line.run.dynamic && line.run.inFlight)
+    throw CLI::ValidationError("--in-flight", "is for planned memory; with --dynamic all calls are on one lane");
+  if (line.training.orders) {
+    if (line.run.dynamic)
+      throw CLI::ValidationError("--orders", "is for planned memory; with --dynamic all calls are on one lane");
+    if (line.training.steps != 1)
+      throw CLI::ValidationError("--orders", "looks at the first step alone: give --steps 1");
+    for (const auto &[path, name] : written)
+      if (!path.empty())
+        throw CLI::ValidationError(name, "writes nothing in a run with --orders");
+  }
+  line.run.trace = line.training.profile || !line.training.trace.empty() || !line.training.gemmShapes.empty() ||
+                   !line.training.report.empty();
 }
 
 std::variant<CommandLine, int> run::parseCommandLine(int argc, const char *const *argv) {

@@ -8,14 +8,11 @@
 #include "plateau/Run/Error.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include <array>
 #include <map>
 
 using namespace mlir::plateau;
 using namespace mlir::plateau::run;
-
-static constexpr llvm::StringRef laneNames[PLR_LANES] = {"compute", "comm", "h2d", "d2h", "host"};
 
 /// Opens `path` for text, hands the stream to `write`, and tells whether all arrived.
 static llvm::Error writeText(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -28,58 +25,6 @@ static llvm::Error writeText(llvm::StringRef path, llvm::function_ref<void(llvm:
     os.clear_error();
   }
   return code ? makeError("{0}: cannot be written: {1}", path, code.message()) : llvm::Error::success();
-}
-
-static void writeName(llvm::json::OStream &json, llvm::StringRef kind, int64_t rank, std::optional<int64_t> lane,
-                      llvm::StringRef name) {
-  json.object([&] {
-    json.attribute("ph", "M");
-    json.attribute("name", kind);
-    json.attribute("pid", rank);
-    if (lane)
-      json.attribute("tid", *lane);
-    json.attributeObject("args", [&] { json.attribute("name", name); });
-  });
-}
-
-static void writeSpan(llvm::json::OStream &json, int64_t rank, const plr_span &span) {
-  json.object([&] {
-    json.attribute("ph", "X");
-    json.attribute("name", llvm::json::fixUTF8(span.tag ? span.tag->op : span.call));
-    json.attribute("cat", span.call);
-    json.attribute("pid", rank);
-    json.attribute("tid", span.lane);
-    json.attribute("ts", span.start_ns / 1e3);
-    json.attribute("dur", (span.end_ns - span.start_ns) / 1e3);
-    json.attributeObject("args", [&] {
-      if (span.tag) {
-        if (span.tag->layer >= 0)
-          json.attribute("layer", span.tag->layer);
-        json.attribute("component", stringifyComponent(static_cast<Component>(span.tag->component)));
-        json.attribute("phase", stringifyPhase(static_cast<Phase>(span.tag->phase)));
-      }
-      if (span.flops > 0)
-        json.attribute("flops", span.flops);
-    });
-  });
-}
-
-llvm::Error run::writeChromeTrace(llvm::StringRef path, const RankSpans &spans) {
-  return writeText(path, [&](llvm::raw_ostream &os) {
-    llvm::json::OStream json(os);
-    json.object([&] {
-      json.attributeArray("traceEvents", [&] {
-        for (auto [rank, list] : llvm::enumerate(spans)) {
-          writeName(json, "process_name", rank, std::nullopt, "rank " + std::to_string(rank));
-          for (auto [lane, name] : llvm::enumerate(laneNames))
-            writeName(json, "thread_name", rank, lane, name);
-          for (const plr_span &span : list)
-            writeSpan(json, rank, span);
-        }
-      });
-    });
-    os << "\n";
-  });
 }
 
 static bool isCall(const plr_span &span, llvm::StringRef call) { return span.call == call; }

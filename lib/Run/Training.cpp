@@ -19,15 +19,16 @@ namespace {
 class Trainer {
 public:
   Trainer(Executor &executor, const StepSignature &signature, const TokenData &data, const TrainingOptions &options,
-          StepReporter &reporter, llvm::raw_ostream &notes)
+          StepReporter &reporter, llvm::raw_ostream &notes, const StepObserver &observer)
       : executor(executor), step(*executor.step), signature(signature), data(data), options(options),
-        reporter(reporter), notes(notes) {}
+        reporter(reporter), notes(notes), observer(observer) {}
 
   llvm::Expected<TrainingSummary> run(uint64_t seed);
 
 private:
   llvm::Error checkFiles();
   llvm::Error setState(uint64_t seed);
+  int64_t addMemory(StepReport &report);
   llvm::Error runStep();
   llvm::Error keepState();
   llvm::Expected<float> readScalar(unsigned result);
@@ -41,13 +42,16 @@ private:
   const TrainingOptions &options;
   StepReporter &reporter;
   llvm::raw_ostream &notes;
+  const StepObserver &observer;
   TrainingCounters counters;
   TrainingSummary summary;
+  std::optional<int64_t> residentBefore; ///< The first step.
 };
 } // namespace
 
 llvm::Error Trainer::checkFiles() {
-  for (const std::string &path : {options.save, options.saveGradients, options.trace, options.gemmShapes})
+  for (const std::string &path :
+       {options.save, options.saveGradients, options.trace, options.gemmShapes, options.report})
     if (!path.empty())
       if (auto error = checkWritable(path))
         return error;
@@ -137,13 +141,46 @@ llvm::Error Trainer::reportDigests() {
   return llvm::Error::success();
 }
 
+/// The first steps of a planned program are measured, each with another pattern of poison: what a step leaves untouched
+/// cannot look like both.
+static constexpr int64_t measuredSteps = 2;
+
+/// The device space's peak for the step's line, and the run's summary.
+int64_t Trainer::addMemory(StepReport &report) {
+  int64_t peak = 0;
+  for (int rank = 0; rank < step.getRanks(); ++rank)
+    for (plr_space space : {PLR_DEVICE, PLR_HOST}) {
+      plr_space_report memory = step.getMemoryReport(rank, space);
+      summary.peaks.add(space, rank, memory);
+      report.liveBytes += memory.live_bytes;
+      int64_t &observed = summary.memory.spaces[space].observed;
+      observed = std::max(observed, !step.getProgram()              ? memory.peak_bytes
+                                    : summary.steps < measuredSteps ? step.getObservedBytes(rank, space)
+                                                                    : 0);
+      if (space == PLR_DEVICE)
+        peak = std::max(peak, step.getProgram() ? observed : memory.peak_bytes);
+    }
+  if (step.getProgram())
+    summary.memory.hostFences = step.getFenceCount(0);
+  return peak;
+}
+
 llvm::Error Trainer::runStep() {
   step.resetPeak();
+  if (step.getProgram() && summary.steps <= measuredSteps)
+    step.measure(summary.steps < measuredSteps ? summary.steps + 1 : 0);
   auto begin = std::chrono::steady_clock::now();
   if (auto error = writeInputs(step, signature, data, counters, options.learningRate))
     return error;
-  if (auto error = step.run())
-    return error;
+  if (executor.startCount)
+    executor.startCount();
+  llvm::Error failure = step.run();
+  if (executor.stopCount)
+    summary.memory.allocationsAfterStart = summary.memory.allocationsAfterStart.value_or(0) + executor.stopCount();
+  if (failure)
+    return failure;
+  if (std::optional<int64_t> peak = getResidentPeak(); peak && residentBefore)
+    summary.memory.residentGrowth = *peak - *residentBefore;
   auto loss = readScalar(signature.loss), norm = readScalar(signature.gradientNorm);
   if (!loss || !norm)
     return llvm::joinErrors(loss.takeError(), norm.takeError());
@@ -157,14 +194,10 @@ llvm::Error Trainer::runStep() {
   report.gradientNorm = *norm;
   report.skipped = !std::isfinite(*norm);
   report.tokensPerSecond = signature.batch.getGlobalTokens() / seconds;
-  for (int rank = 0; rank < step.getRanks(); ++rank)
-    for (plr_space space : {PLR_DEVICE, PLR_HOST}) {
-      plr_space_report memory = step.getMemoryReport(rank, space);
-      summary.peaks.add(space, rank, memory);
-      report.liveBytes += memory.live_bytes;
-      if (space == PLR_DEVICE)
-        report.peakBytes = std::max(report.peakBytes, memory.peak_bytes);
-    }
+  report.peakBytes = addMemory(report);
+  if (observer)
+    if (auto error = observer(report.step, summary.memory))
+      return error;
   if (!executor.getPartsDigest)
     reporter.report(report);
   else if (auto error = reportDigests())
@@ -199,6 +232,10 @@ llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {
     return error;
   if (auto error = setState(seed))
     return error;
+  if (sched::ProgramOp program = step.getProgram())
+    summary.memory.spaces = getPlannedMemory(program);
+  resetResidentPeak();
+  residentBefore = getResidentBytes();
   for (int64_t i = 0; i < options.steps; ++i) {
     llvm::Error error = InterruptScope::wasInterrupted() ? llvm::Error::success() : runStep();
     if (InterruptScope::wasInterrupted()) {
@@ -215,6 +252,6 @@ llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {
 
 llvm::Expected<TrainingSummary> run::train(Executor &executor, const StepSignature &signature, const TokenData &data,
                                            uint64_t seed, const TrainingOptions &options, StepReporter &reporter,
-                                           llvm::raw_ostream &notes) {
-  return Trainer(executor, signature, data, options, reporter, notes).run(seed);
+                                           llvm::raw_ostream &notes, const StepObserver &observer) {
+  return Trainer(executor, signature, data, options, reporter, notes, observer).run(seed);
 }

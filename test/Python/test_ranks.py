@@ -1,6 +1,7 @@
 """Compiled steps of several ranks and micro-batches, also of ranks with different numbers of tokens: the numbers of one rank, the
 same bits in each run, no memory kept."""
 
+import json
 import struct
 
 import numpy as np
@@ -125,12 +126,19 @@ def round_up(size):
 COMMON, EXPERTS, PROJECTION = 3104, 2304, 512
 
 
+@pytest.mark.parametrize("memory", ["planned", "pool"])
 @pytest.mark.parametrize("division", [(1, 1, 1, 1), (4, 2, 4, 2)], ids=["one rank", "four ranks"])
-def test_a_step_keeps_no_memory(division, data, tmp_path):
+def test_a_step_keeps_no_memory(division, memory, data, tmp_path):
     ranks, expert_ranks, vocabulary_ranks, _ = division
     program = build(tmp_path / "step.mlir", *division, "--checkpoint", "layer")
-    lines = step(program, data, ranks, 20)
-    # What stays: parameters, gradients and two moments; four numbers a token; rate, number of the step, loss and norm.
+    output = run(
+        "plateau-run", program, "--ranks", ranks, "--steps", 20, "--data", data, "--lr", 0.0, "--json", "--gemm", "reference",
+        "--document-end", 5, *(["--dynamic"] if memory == "pool" else []),
+    )  # fmt: skip
+    *lines, summary = map(json.loads, output.splitlines())
+    # What stays: parameters, gradients and two moments; four numbers a token; rate, number of the step, loss and norm; and the arenas.
     parameters = COMMON + EXPERTS // expert_ranks + PROJECTION // vocabulary_ranks
     stays = ranks * (4 * round_up(4 * parameters) + 4 * round_up(4 * TOKENS // ranks) + 4 * round_up(4))
+    if memory == "planned":
+        stays += ranks * sum(round_up(space["arena_bytes"]) for space in summary["spaces"])
     assert [line["live_bytes"] for line in lines] == [stays] * 20

@@ -34,6 +34,7 @@ def train(step, data, steps, *flags, learning_rate=0.0, first=1, ranks=1, timeou
         timeout=timeout,
     )  # fmt: skip
     lines = [json.loads(line) for line in output.splitlines()]
+    lines = [line for line in lines if "step" in line]
     assert [line["step"] for line in lines] == list(range(first, first + steps))
     return lines
 

@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 // A function compiled in process and run on the host runtime.
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +26,12 @@ struct CompiledOptions {
   bool strict = false;
   /// Record a span for every call.
   bool trace = false;
+  /// Memory from a pool while the step runs, instead of arenas that are planned before.
+  bool dynamic = false;
+  /// Iterations of a loop to overlap; 0: none beyond what the function asks for.
+  int64_t inFlight = 0;
+  /// Not 0: the lanes run in an order drawn from it.
+  uint64_t scheduleSeed = 0;
 };
 
 class CompiledExecutor : public StepExecutor {
@@ -31,13 +40,16 @@ public:
   virtual std::vector<plr_span> getTrace(int rank) = 0;
   virtual void clearTrace() = 0;
 
+  /// New contexts, with every buffer zero, whose lanes run in an order drawn from the seed (0: as they come).
+  virtual llvm::Error restart(uint64_t scheduleSeed) = 0;
+
 protected:
   using StepExecutor::StepExecutor;
 };
 
-/// Lowers `function` by the dynamic pipeline, compiles it for this machine, and gives each rank a context, a buffer for
-/// each argument (zeroed) and one for each result that no argument is donated to. What is wrong with the IR is said in
-/// diagnostics.
+/// Plans the memory of `function` and proves the plan (or not, with `dynamic`), compiles it for this machine, and gives
+/// each rank a context, a buffer for each argument (zeroed) and one for each result that no argument is donated to.
+/// What is wrong with the IR is said in diagnostics.
 llvm::Expected<std::unique_ptr<CompiledExecutor>> createCompiledExecutor(func::FuncOp function,
                                                                          const CompiledOptions &options);
 

@@ -1,4 +1,7 @@
-
+//===----------------------------------------------------------------------===//
+// Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 // One function of a module, ready to run any number of times: compiled, or interpreted. What drives a training run
 // (data, parameters, step lines) knows only this.
 //===----------------------------------------------------------------------===//
@@ -7,6 +10,7 @@
 #define PLATEAU_EXECUTION_STEPEXECUTOR_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "plateau/Dialect/Sched/IR/Sched.h"
 #include "plateau/runtime.h"
 #include "llvm/Support/Error.h"
 
@@ -44,6 +48,17 @@ public:
   /// zeros.
   virtual plr_space_report getMemoryReport(int rank, plr_space space) { return {}; }
   virtual void resetPeak() {}
+
+  /// The program that runs, with its memory planned and proven; null where there is none: in the interpreter, and with
+  /// memory from a pool.
+  virtual sched::ProgramOp getProgram() { return {}; }
+  /// From the next run on, observes what the program writes: poisons the arenas with a pattern that `seed` chooses, and
+  /// lets each call fill what it is to write. 0: no more.
+  virtual void measure(int seed) {}
+  /// The highest byte of a rank's space that was written since measure.
+  virtual int64_t getObservedBytes(int rank, plr_space space) { return 0; }
+  /// How often the host waited for a lane since resetPeak.
+  virtual int64_t getFenceCount(int rank) { return 0; }
 
   /// Makes a run in progress, and all later ones, fail with an error that says so. Safe in a signal handler.
   virtual void interrupt() = 0;

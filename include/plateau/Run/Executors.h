@@ -25,8 +25,14 @@ struct Executor {
   std::function<uint64_t(int rank, unsigned index)> getDigest;
   /// And of the elements of parts of results, one part after the other, however they are cut into parts.
   std::function<uint64_t(llvm::ArrayRef<ResultPart>)> getPartsDigest;
-  /// Compiled code, when options ask for a trace: all spans so far.
+  /// Compiled code: begins anew, with memory and state as at the start, and the lanes in an order drawn from the seed.
+  std::function<llvm::Error(uint64_t seed)> restart;
+  /// Compiled code in a program that counts allocations: starts to count large ones of the whole process, and ends.
+  std::function<void()> startCount;
+  std::function<int64_t()> stopCount;
+  /// Compiled code, when options ask for a trace: all spans since clearTrace.
   std::function<std::vector<plr_span>(int rank)> getTrace;
+  std::function<void()> clearTrace;
 };
 
 /// Makes the executor that `options` ask for. Causes that stand in the IR are reported as diagnostics.

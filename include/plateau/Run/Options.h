@@ -33,6 +33,9 @@ struct RunOptions {
   bool poison = false;
   bool trace = false;
   bool strict = false;
+  bool remarks = false;            ///< Say what the planners did, in bytes.
+  bool dynamic = false;            ///< Memory from a pool instead of planned arenas.
+  std::optional<int64_t> inFlight; ///< Iterations of a loop of micro-batches to overlap.
   std::optional<int64_t> deviceBytes, hostBytes;
 };
 
@@ -46,8 +49,9 @@ struct TrainingOptions {
   std::vector<int64_t> rankTokens;  ///< Tokens of each rank in a step; all that fit when empty.
   std::string init, save, saveGradients;
   bool json = false;
-  std::string trace, gemmShapes;
+  std::string trace, gemmShapes, report;
   bool profile = false;
+  std::optional<int64_t> orders; ///< Run the first step in so many orders instead of training.
 };
 
 /// One function run on drawn arguments.

@@ -2,7 +2,7 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// What a trace says: where the time of the steps went, and the shapes of their matrix products.
+// What spans say: where the time of the steps went, and the shapes of their matrix products.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_RUN_PROFILE_H
@@ -18,9 +18,6 @@ namespace mlir::plateau::run {
 
 /// Spans of each rank.
 using RankSpans = std::vector<std::vector<plr_span>>;
-
-/// Writes the spans as a trace of Chrome's format (chrome://tracing, Perfetto): one process a rank, one thread a lane.
-llvm::Error writeChromeTrace(llvm::StringRef path, const RankSpans &spans);
 
 /// Writes a line for each shape of matrix product, most time first: transpose_a transpose_b accumulate type result_type
 /// m n k count nanoseconds (types f32 or bf16): what plateau-gemm-bench reads.

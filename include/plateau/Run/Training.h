@@ -10,6 +10,7 @@
 
 #include "plateau/Run/Executors.h"
 #include "plateau/Run/Options.h"
+#include "plateau/Run/PlannedMemory.h"
 #include "plateau/Run/StepReporter.h"
 #include "plateau/Run/StepSignature.h"
 #include "plateau/Run/TokenData.h"
@@ -22,18 +23,22 @@ struct TrainingSummary {
   int64_t steps = 0, skipped = 0;
   double seconds = 0; ///< Time within the steps.
   PeakTable peaks;
+  MemorySummary memory;
 };
 
 /// Writes on all ranks what one step reads besides its state: the data, the learning rate and the number of the update.
 llvm::Error writeInputs(StepExecutor &step, const StepSignature &signature, const TokenData &data,
                         const TrainingCounters &counters, float learningRate);
 
+/// Told each step that is done, by its number in the data, with the memory so far. Its error ends the run.
+using StepObserver = std::function<llvm::Error(int64_t step, const MemorySummary &memory)>;
+
 /// Sets the state, runs the steps on `data` and writes the safetensors files that `options` name. An executor that
 /// gives digests is asked for those instead of the loss. Notes go to `notes`, a line each. After an interrupt (see
 /// InterruptScope) it returns an error and writes no file.
 llvm::Expected<TrainingSummary> train(Executor &executor, const StepSignature &signature, const TokenData &data,
                                       uint64_t seed, const TrainingOptions &options, StepReporter &reporter,
-                                      llvm::raw_ostream &notes);
+                                      llvm::raw_ostream &notes, const StepObserver &observer = {});
 
 } // namespace mlir::plateau::run
 

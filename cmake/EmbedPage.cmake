@@ -1,0 +1,27 @@
+# cmake -DPAGE=FILE -DSCRIPTS=FILE,... -DOUTPUT=FILE -P EmbedPage.cmake: a page with its scripts at @SCRIPT@, as two string
+# literals, those before and behind its @DATA@, to be included in an array.
+file(READ ${PAGE} page)
+string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
+set(scripts "")
+foreach(script IN LISTS SCRIPTS)
+  file(READ ${script} text)
+  string(APPEND scripts "${text}")
+endforeach()
+
+# split(TEXT MARK BEFORE BEHIND)
+function(split text mark before behind)
+  string(FIND "${text}" "${mark}" at)
+  if(at LESS 0)
+    message(FATAL_ERROR "${PAGE}: has no ${mark}")
+  endif()
+  string(LENGTH "${mark}" length)
+  math(EXPR next "${at} + ${length}")
+  string(SUBSTRING "${text}" 0 ${at} front)
+  string(SUBSTRING "${text}" ${next} -1 back)
+  set(${before} "${front}" PARENT_SCOPE)
+  set(${behind} "${back}" PARENT_SCOPE)
+endfunction()
+
+split("${page}" "@DATA@" before behind)
+split("${behind}" "@SCRIPT@" middle end)
+file(WRITE ${OUTPUT} "R\"plateau(${before})plateau\",\nR\"plateau(${middle}${scripts}${end})plateau\"\n")
