@@ -9,6 +9,8 @@ def main():
     losses = []
     for line in sys.stdin:
         step = json.loads(line)
+        if "step" not in step:
+            continue
         losses.append(step["loss"])
         if len(losses) % 10 == 0:
             print(f"step {step['step']:4}  mean loss of ten {statistics.fmean(losses[-10:]):.4f}", flush=True)

@@ -1,8 +1,9 @@
 """Sums up the demo: python -m plateau_text.summarize FOLDER
 
 FOLDER has the ids (tokens.bin), the lines of plateau-run --json (steps.jsonl), the products it computed (shapes.txt, by
---gemm-shapes) and the lines of plateau-gemm-bench --json for them (gemms.jsonl). Prints how long the products alone would take
-at the rate of the bare library, on all cores that the ranks can use, and at the end one line of the form
+--gemm-shapes), the lines of plateau-gemm-bench --json for them (gemms.jsonl) and those of a run with memory from a pool
+(dynamic.jsonl). Prints how long the products alone would take at the rate of the bare library, on all cores that the ranks can
+use, the planned and the observed peak beside that of the pool, and at the end one line of the form
 
     demo: loss A -> B in S steps, T tokens/s, peak P MiB
 
@@ -35,16 +36,35 @@ def products_alone(folder):
     return seconds
 
 
+def read(path):
+    """The steps of a run, and what it says about memory at the end."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if "step" in line], next((line for line in lines if "spaces" in line), None)
+
+
+def print_memory(memory, pool):
+    device, from_pool = (summary["spaces"][0] for summary in (memory, pool))
+    planned, observed, bound = (device[f"{name}_bytes"] / 2**20 for name in ("planned_peak", "observed_peak", "lower_bound"))
+    print(
+        f"memory of a rank: {planned:.1f} MiB planned and proven, {observed:.1f} MiB observed, at least {bound:.1f} MiB for this "
+        f"schedule; {memory['host_fences']} host fences a step"
+    )
+    print(
+        f"memory of a rank from a pool: {from_pool['observed_peak_bytes'] / 2**20:.1f} MiB, for the routes that came; the plan has room "
+        "for all rows of all ranks at one rank, which no routing can pass"
+    )
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    steps = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+    steps, memory = read(folder / "steps.jsonl")
     if len(steps) < 10:
         print(f"demo: the run ended after {len(steps)} steps", file=sys.stderr)
         return 1
     ids = np.fromfile(folder / "tokens.bin", "<u4")
     last = statistics.fmean(step["loss"] for step in steps[-10:])
     rate = statistics.median(step["tokens_per_second"] for step in steps)
-    peak = max(step["peak_bytes"] for step in steps) / 2**20
+    peak = memory["spaces"][0]["observed_peak_bytes"] / 2**20
     cores = min(len(os.sched_getaffinity(0)), RANKS)
     tokens = RANKS * 1024 * len(steps)
     alone, spent = products_alone(folder) / cores, tokens / rate
@@ -52,6 +72,7 @@ def main():
         f"the products alone, at the library's own rate on {cores} cores: {alone:.1f} s of {spent:.1f} s "
         f"({100 * alone / spent:.0f} %)"
     )
+    print_memory(memory, read(folder / "dynamic.jsonl")[1])
     bound = entropy(ids)
     verdict = "below" if last < bound else "NOT below"
     print(f"the last loss, {last:.4f}, is {verdict} the entropy of single tokens, {bound:.4f} nats")
