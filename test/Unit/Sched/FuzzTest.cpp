@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomSchedule.h"
+#include "RuntimeRuns.h"
 #include "SchedTest.h"
 #include "Simulator.h"
 #include "plateau/Dialect/Sched/Verify/Checkers.h"
@@ -93,6 +94,50 @@ TEST_F(FuzzTest, VerdictIsThatOfAllRuns) {
   }
   for (const char *name : {"accepted", "refused", "HZ1", "HZ2", "HZ3", "VA1", "VA2", "FE1"})
     EXPECT_GE(counts[name], wanted / 50) << name;
+}
+
+// The runtime itself, with lanes in drawn orders, against the checkers and against all orders that there are: what is
+// accepted never reads a wrong byte, and what can read one does so for some seed.
+TEST_F(FuzzTest, VerdictIsThatOfTheRuntime) {
+  constexpr int wanted = 1000;
+  constexpr uint64_t seedsOfAccepted = 10, seedsOfRefused = 300;
+  std::map<std::string, int> counts;
+  std::mt19937 random(4711);
+  for (int number = 0; counts["programs"] < wanted; ++number) {
+    ASSERT_LT(number, 20 * wanted);
+    RandomSchedule program = getRandomSchedule(random, getHabits(random));
+    if (program.calls.size() > 16)
+      continue;
+    ProgramOp op = parseQuietly(program);
+    if (!op)
+      continue;
+    FailureOr<Timeline> timeline = Timeline::get(op);
+    ASSERT_TRUE(succeeded(timeline));
+    std::map<std::string, bool> verdict = getVerdict(*timeline);
+    bool isAccepted = !verdict["HZ"] && !verdict["VA"] && !verdict["FE"];
+    Runs runs = simulate(program, /*mostStates=*/4000);
+    uint64_t seed = 1, last = isAccepted ? seedsOfAccepted : runs.hasWrongRead ? seedsOfRefused : 1;
+    while (seed <= last && !readsWrongOnRuntime(program, seed))
+      ++seed;
+    bool isWrong = seed <= last;
+    ++counts["programs"];
+    ++counts[isAccepted ? "accepted" : "refused"];
+    counts["runs"] += std::min(seed, last);
+    if (isAccepted)
+      ASSERT_FALSE(isWrong) << "seed " << seed << "\n" << program.text;
+    if (runs.isComplete)
+      ASSERT_TRUE(!isWrong || runs.hasWrongRead) << program.text;
+    counts["wrong in some order"] += runs.hasWrongRead;
+    counts["of them seen"] += runs.hasWrongRead && isWrong;
+    if (runs.hasWrongRead)
+      EXPECT_TRUE(isWrong) << "no seed of " << last << "\n" << program.text;
+  }
+  for (auto [name, count] : counts) {
+    RecordProperty(name, count);
+    std::printf("%s %d\n", name.c_str(), count);
+  }
+  EXPECT_GE(counts["accepted"], wanted / 20);
+  EXPECT_GE(counts["of them seen"], wanted / 20);
 }
 
 TEST_F(FuzzTest, PrefixHasTheVerdictOfTheLoop) {
