@@ -29,7 +29,8 @@ void runStep(plr_context *context, void **buffers) {
   void *arguments[] = {buffers[1], buffers[0]};
   plr_launch(lane, &denseTag, &add, arguments, 2);
   plr_copy(lane, &denseTag, arena, buffers[0], 4 * size * size);
-  plr_gemm(lane, &denseTag, 0, 0, 0, PLR_F32, PLR_F32, size, size, size, arena, buffers[0], buffers[2], arena + 1024,
+  void *scratch = arena ? arena + 1024 : nullptr; // There is no arena where memory was refused.
+  plr_gemm(lane, &denseTag, 0, 0, 0, PLR_F32, PLR_F32, size, size, size, arena, buffers[0], buffers[2], scratch,
            scratchBytes);
 }
 
