@@ -15,8 +15,38 @@ using namespace mlir;
 using namespace mlir::plateau::sched;
 
 namespace {
+Habits getHabits(std::mt19937 &random) {
+  Habits habits;
+  habits.isSerial = random() % 4 == 0;
+  habits.apart = random() % 3 != 0;
+  habits.wait = (random() % 10) / 10.0;
+  habits.recent = 0.5 + (random() % 5) / 10.0;
+  habits.lanes = 1 + random() % 3;
+  habits.nest = 0.1;
+  return habits;
+}
+
 class FuzzTest : public SchedTest {
 protected:
+  /// Calls `judge(program, timeline)` for `wanted` programs of so few calls that all their orders can be looked at.
+  template <typename Judge>
+  void forEachSmallProgram(unsigned seed, int wanted, Judge judge) {
+    std::mt19937 random(seed);
+    for (int number = 0, judged = 0; judged < wanted && !HasFatalFailure(); ++number) {
+      ASSERT_LT(number, 20 * wanted);
+      RandomSchedule program = getRandomSchedule(random, getHabits(random));
+      if (program.calls.size() > 16)
+        continue;
+      ProgramOp op = parseQuietly(program);
+      if (!op)
+        continue;
+      FailureOr<Timeline> timeline = Timeline::get(op);
+      ASSERT_TRUE(succeeded(timeline));
+      judge(program, *timeline);
+      ++judged;
+    }
+  }
+
   /// None when the dialect's own verifiers refuse the text.
   ProgramOp parseQuietly(const RandomSchedule &program) {
     std::string message;
@@ -45,34 +75,13 @@ protected:
   }
 };
 
-Habits getHabits(std::mt19937 &random) {
-  Habits habits;
-  habits.isSerial = random() % 4 == 0;
-  habits.apart = random() % 3 != 0;
-  habits.wait = (random() % 10) / 10.0;
-  habits.recent = 0.5 + (random() % 5) / 10.0;
-  habits.lanes = 1 + random() % 3;
-  habits.nest = 0.1;
-  return habits;
-}
-
 TEST_F(FuzzTest, VerdictIsThatOfAllRuns) {
   constexpr int wanted = 3000;
   constexpr size_t mostStates = 4000;
   std::map<std::string, int> counts;
-  std::mt19937 random(20240);
-  for (int number = 0; counts["programs"] < wanted; ++number) {
-    ASSERT_LT(number, 20 * wanted);
-    RandomSchedule program = getRandomSchedule(random, getHabits(random));
-    if (program.calls.size() > 16)
-      continue;
-    ProgramOp op = parseQuietly(program);
-    if (!op)
-      continue;
-    FailureOr<Timeline> timeline = Timeline::get(op);
-    ASSERT_TRUE(succeeded(timeline));
-    ASSERT_EQ(timeline->nodes.size(), program.calls.size()) << program.text;
-    std::map<std::string, bool> verdict = getVerdict(*timeline);
+  forEachSmallProgram(20240, wanted, [&](const RandomSchedule &program, const Timeline &timeline) {
+    ASSERT_EQ(timeline.nodes.size(), program.calls.size()) << program.text;
+    std::map<std::string, bool> verdict = getVerdict(timeline);
     Runs runs = simulate(program, mostStates);
     ASSERT_EQ(verdict["HZ3"], runs.hasRaceInside) << program.text;
     ASSERT_EQ(verdict["HZ1"], runs.hasRace) << program.text;
@@ -87,7 +96,7 @@ TEST_F(FuzzTest, VerdictIsThatOfAllRuns) {
     counts["all orders seen"] += runs.isComplete;
     for (auto [code, isFound] : verdict)
       counts[code] += isFound;
-  }
+  });
   for (auto [name, count] : counts) {
     RecordProperty(name, count);
     std::printf("%s %d\n", name.c_str(), count);
@@ -102,18 +111,8 @@ TEST_F(FuzzTest, VerdictIsThatOfTheRuntime) {
   constexpr int wanted = 1000;
   constexpr uint64_t seedsOfAccepted = 10, seedsOfRefused = 300;
   std::map<std::string, int> counts;
-  std::mt19937 random(4711);
-  for (int number = 0; counts["programs"] < wanted; ++number) {
-    ASSERT_LT(number, 20 * wanted);
-    RandomSchedule program = getRandomSchedule(random, getHabits(random));
-    if (program.calls.size() > 16)
-      continue;
-    ProgramOp op = parseQuietly(program);
-    if (!op)
-      continue;
-    FailureOr<Timeline> timeline = Timeline::get(op);
-    ASSERT_TRUE(succeeded(timeline));
-    std::map<std::string, bool> verdict = getVerdict(*timeline);
+  forEachSmallProgram(4711, wanted, [&](const RandomSchedule &program, const Timeline &timeline) {
+    std::map<std::string, bool> verdict = getVerdict(timeline);
     bool isAccepted = !verdict["HZ"] && !verdict["VA"] && !verdict["FE"];
     Runs runs = simulate(program, /*mostStates=*/4000);
     uint64_t seed = 1, last = isAccepted ? seedsOfAccepted : runs.hasWrongRead ? seedsOfRefused : 1;
@@ -131,7 +130,7 @@ TEST_F(FuzzTest, VerdictIsThatOfTheRuntime) {
     counts["of them seen"] += runs.hasWrongRead && isWrong;
     if (runs.hasWrongRead)
       EXPECT_TRUE(isWrong) << "no seed of " << last << "\n" << program.text;
-  }
+  });
   for (auto [name, count] : counts) {
     RecordProperty(name, count);
     std::printf("%s %d\n", name.c_str(), count);

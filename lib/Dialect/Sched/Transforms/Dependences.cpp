@@ -107,7 +107,8 @@ std::vector<SmallVector<int64_t, 2>> mlir::plateau::sched::getDependences(const 
         llvm::for_each(segment.readers, add);
       });
     for (const ByteRange &read : reads)
-      memories[read.root].forEach(read.begin, read.end, [&, index = index](Segment &segment) { segment.readers[lane] = index; });
+      memories[read.root].forEach(read.begin, read.end,
+                                  [&, index = index](Segment &segment) { segment.readers[lane] = index; });
     for (const ByteRange &write : writes)
       memories[write.root].write(write.begin, write.end, index);
     last[lane] = -1;
