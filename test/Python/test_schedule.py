@@ -1,7 +1,9 @@
 """Planned steps: what was observed is what was planned, bits do not depend on the plan, on what is in flight or on the order in which
 lanes run, and a model of 48 layers is planned tightly."""
 
+import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -89,6 +91,21 @@ def test_micro_batches_in_flight(depth, micro_batches, tmp_path):
     device = spaces["device"]
     assert device["observed_peak_bytes"] == device["planned_peak_bytes"]
     assert device["allocations_after_start"] == 0
+
+
+def test_one_more_in_flight_costs_one_place_of_each_ring(micro_batches, tmp_path):
+    arenas, places = [], []
+    for depth in (2, 3, 4):
+        path = tmp_path / "schedule.mlir"
+        run("plateau-opt", micro_batches[0], f"--plateau-schedule=in-flight={depth}", "-o", path)
+        schedule = path.read_text()
+        arenas.append(int(re.search(r"sched.arena device bytes\((\d+)\)", schedule)[1]))
+        rings = re.findall(r"sched.slot in device ring (\d+) .*: memref<([\dx]+)x([fi])32>", schedule)
+        assert {int(ring) for ring, _, _ in rings} == {depth}
+        # Places of a ring are whole lines of 64 bytes.
+        places.append(sum(-(-4 * math.prod(map(int, shape.split("x"))) // 64) * 64 for _, shape, _ in rings))
+    assert places[0] == places[1] == places[2] > 0
+    assert [after - before for before, after in itertools.pairwise(arenas)] == places[1:]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
