@@ -201,13 +201,22 @@ TEST(Calls, AttentionRefusals) {
 // Equal scores over four columns; one of three labels is left out.
 TEST(Calls, Loss) {
   Rank rank;
-  Floats scores(12, 2.5f), logProbs(12), count(1), loss(1), one = {1}, gradient(12), scoreGrad(12);
+  Floats scores(12, 2.5f), logProbs(12), lse(3), count(1), losses(3), loss(1), one = {1}, cotangents(3), gradient(12),
+                                                                               scoreGrad(12);
   Ints labels = {1, -100, 3};
-  plr_log_softmax(rank.lane(), &lossTag, 3, 4, scores.data(), logProbs.data());
-  plr_count_labels(rank.lane(), &lossTag, 3, -100, labels.data(), count.data());
-  plr_nll(rank.lane(), &lossTag, 3, 4, -100, logProbs.data(), labels.data(), count.data(), loss.data());
-  plr_nll_grad(rank.lane(), &lossTag, 3, 4, -100, one.data(), labels.data(), count.data(), gradient.data());
-  plr_log_softmax_grad(rank.lane(), &lossTag, 3, 4, gradient.data(), logProbs.data(), scoreGrad.data());
+  {
+    plr_vocabulary options = {4, -100, 0, 0, 0};
+    plr_log_softmax(rank.lane(), &lossTag, &options, 3, 4, scores.data(), nullptr, logProbs.data(), lse.data());
+    plr_count_labels(rank.lane(), &lossTag, 3, -100, labels.data(), count.data());
+    plr_nll(rank.lane(), &lossTag, &options, 3, 4, logProbs.data(), lse.data(), labels.data(), losses.data());
+    plr_mean_loss(rank.lane(), &lossTag, 3, losses.data(), nullptr, count.data(), loss.data());
+    plr_mean_loss_grad(rank.lane(), &lossTag, 3, one.data(), nullptr, count.data(), cotangents.data());
+    plr_nll_grad(rank.lane(), &lossTag, &options, 3, 4, cotangents.data(), nullptr, labels.data(), gradient.data(),
+                 nullptr);
+    plr_log_softmax_grad(rank.lane(), &lossTag, &options, 3, 4, gradient.data(), nullptr, logProbs.data(), lse.data(),
+                         scoreGrad.data(), nullptr);
+    options = {}; // The calls have copied them.
+  }
   ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
   EXPECT_EQ(count[0], 2);
   EXPECT_NEAR(loss[0], std::log(4.0), 1e-6);
@@ -221,16 +230,13 @@ TEST(Calls, Loss) {
 }
 
 TEST(Calls, LossNamesRowAndLabel) {
-  Floats logProbs(12), count = {3}, loss(1), gradient(12);
+  Floats logProbs(12), losses(3);
   Ints labels = {1, 2, 4};
+  const plr_vocabulary options = {4, -100, 0, 0, 0};
   std::string message = failWith(PLR_BAD_DATA, [&](plr_lane *lane) {
-    plr_nll(lane, &lossTag, 3, 4, -100, logProbs.data(), labels.data(), count.data(), loss.data());
+    plr_nll(lane, &lossTag, &options, 3, 4, logProbs.data(), nullptr, labels.data(), losses.data());
   });
   EXPECT_CONTAINS(message, "plr_nll of moe.nll (vocabulary, forward): row 2");
-  message = failWith(PLR_BAD_DATA, [&](plr_lane *lane) {
-    plr_nll_grad(lane, &lossTag, 3, 4, -100, count.data(), labels.data(), count.data(), gradient.data());
-  });
-  EXPECT_CONTAINS(message, "plr_nll_grad of moe.nll (vocabulary, forward): row 2");
 }
 
 // The first step of AdamW without decay moves each parameter by the learning rate against its gradient's sign; with

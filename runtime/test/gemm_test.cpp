@@ -186,6 +186,20 @@ TEST(GemmRows, OfTheReferenceKeepTheirBitsForAnyNumber) {
       compareRows(PLR_GEMM_REFERENCE, {0, transposeB, 0, type, type, 200, 70, 300}, {1, 2, 3, 17, 64, 65, 130});
 }
 
+// A gradient that 1024 chunks of rows add up to: each adds 1/256, which in bf16 would stop at 1.
+TEST_P(Gemm, AddsUpChunksInF32) {
+  Rank rank(makeConfig(GetParam()));
+  const Case chunk = {1, 0, 1, PLR_BF16, PLR_F32, 8, 8, 4};
+  Matrix a(PLR_BF16, 32), b(PLR_BF16, 32), sums(PLR_F32, 64);
+  a.set(0, 1.0f / 16);
+  b.set(0, 1.0f / 16);
+  for (int i = 0; i < 1024; ++i)
+    run(rank, chunk, a, b, sums);
+  ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
+  for (int64_t i = 0; i < 64; ++i)
+    EXPECT_EQ(sums.get(i), i == 0 ? 4 : 0);
+}
+
 // Single products and sums rounded in order: what the reference promises, written as such.
 TEST(GemmReference, SumsInAscendingOrder) {
   Rank rank(makeConfig(PLR_GEMM_REFERENCE));

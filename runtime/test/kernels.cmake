@@ -4,6 +4,8 @@ plateau_rt_test(plateau-rt-kernels-test
   kernels_balance.cpp
   kernels_embedding.cpp
   kernels_exponential.cpp
+  kernels_loss_options.cpp
+  kernels_loss_tiles.cpp
   kernels_norm.cpp
   kernels_optimizer.cpp
   kernels_rotary.cpp

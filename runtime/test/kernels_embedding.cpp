@@ -88,6 +88,48 @@ TEST_P(EmbeddingOps, NoRows) {
     EXPECT_EQ(result[i], 0);
 }
 
+TEST_P(EmbeddingOps, ShardsMakeUpTheTable) {
+  plr_type type = GetParam();
+  // 23 rows in shards of 9: the last one has 4 rows behind the table.
+  const int64_t rows = 50, columns = 19, vocabulary = 23, shardRows = 9;
+  std::mt19937 generator(3);
+  std::vector<int32_t> ids(rows);
+  for (int32_t &id : ids)
+    id = static_cast<int32_t>(generator() % vocabulary);
+  Tensor table = randomTensor(type, 27 * columns, 1), cotangent = randomTensor(type, rows * columns, 2);
+  for (int32_t first : {0, 9, 18}) {
+    Tensor shard = table.slice(first * columns, shardRows * columns), result(type, rows * columns);
+    Tensor sums = randomTensor(PLR_F32, shardRows * columns, 4), before = sums;
+    EXPECT_EQ(host::embeddingShard(type, rows, columns, shardRows, vocabulary, &first, shard.data(), ids.data(),
+                                   result.data()),
+              "");
+    host::embeddingShardGrad(type, rows, columns, shardRows, &first, cotangent.data(), ids.data(), sums.floats());
+    EXPECT_TRUE(result.endIsIntact() && sums.endIsIntact());
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const int32_t id = ids[i / columns];
+      ASSERT_EQ(result[i], id >= first && id < first + shardRows ? table[id * columns + i % columns] : 0) << i;
+    }
+    // Rows ascending, in f32: exactly these roundings.
+    for (int64_t i = 0; i < shardRows * columns; ++i) {
+      float sum = static_cast<float>(before[i]);
+      for (int64_t row = 0; row < rows; ++row)
+        if (ids[row] == first + i / columns)
+          sum += static_cast<float>(cotangent[row * columns + i % columns]);
+      ASSERT_EQ(sums[i], sum) << i;
+    }
+  }
+}
+
+TEST_P(EmbeddingOps, ShardOfNoRows) {
+  plr_type type = GetParam();
+  const int32_t ids[] = {1, 2}, first = 0;
+  Tensor result(type, 6);
+  EXPECT_EQ(host::embeddingShard(type, 2, 3, 0, 4, &first, nullptr, ids, result.data()), "");
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(result[i], 0);
+  host::embeddingShardGrad(type, 0, 3, 4, &first, nullptr, nullptr, nullptr);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, EmbeddingOps, testing::Values(PLR_F32, PLR_BF16),
                          [](const auto &info) { return nameOf(info.param); });
 
@@ -98,6 +140,34 @@ TEST(EmbeddingFaults, IdOutOfRange) {
             "row 3 has token id 17000, but the table has 16384 rows");
   EXPECT_EQ(host::embeddingGrad(PLR_F32, 2, 1, 3, data, negative, data, data),
             "row 1 has token id -1, but the table has 3 rows");
+}
+
+// The sums of other ranks' ids are left alone, whatever the ids are.
+TEST(EmbeddingFaults, ShardsReachNothingOutside) {
+  float cotangent[6] = {1, 1, 1, 1, 1, 1}, shard[2] = {7, 8};
+  const int32_t ids[] = {INT32_MIN, -1, 9, 10, 12, INT32_MAX}, first = 10, low = INT32_MIN, negative[] = {-1};
+  Tensor sums = tensorOf({0, 0});
+  host::embeddingShardGrad(PLR_F32, 6, 1, 2, &first, cotangent, ids, sums.floats());
+  EXPECT_TRUE(sums.endIsIntact());
+  EXPECT_EQ(sums[0], 1);
+  EXPECT_EQ(sums[1], 0);
+  host::embeddingShardGrad(PLR_F32, 1, 1, 2, &low, cotangent, ids + 5, sums.floats());
+  EXPECT_EQ(sums[0], 1);
+  EXPECT_EQ(host::embeddingShard(PLR_F32, 1, 1, 2, 20, &first, shard, negative, cotangent),
+            "row 0 has token id -1, but the table has 20 rows");
+}
+
+TEST(EmbeddingOffsets, ShardsBeyond32Bits) {
+  const int64_t shardRows = 5000000, columns = 1024;
+  SparseFloats sums(shardRows * columns);
+  if (!sums.data())
+    GTEST_SKIP() << "this machine gives out no address space of " << shardRows * columns * 4 << " bytes";
+  const int32_t id = 6999999, first = 2000000;
+  std::vector<float> cotangent(columns, 3), result(columns, NAN);
+  host::embeddingShardGrad(PLR_F32, 1, columns, shardRows, &first, cotangent.data(), &id, sums.data());
+  EXPECT_EQ(sums.data()[shardRows * columns - 1], 3);
+  EXPECT_EQ(host::embeddingShard(PLR_F32, 1, columns, shardRows, 8000000, &first, sums.data(), &id, result.data()), "");
+  EXPECT_EQ(result, cotangent);
 }
 
 TEST(EmbeddingOffsets, Beyond32Bits) {

@@ -58,4 +58,38 @@ TEST_P(Exponential, DoesNotDependOnThePosition) {
 
 PLATEAU_KERNEL_TEST_F32(Exponential);
 
+class HyperbolicTangent : public KernelTest {};
+
+// Of the smallest numbers too: a logit far below its cap is hardly changed.
+TEST_P(HyperbolicTangent, WithinFourUnitsInTheLastPlace) {
+  std::vector<float> values, results;
+  for (double x = 0x1p-140; x < 1e30; x *= 1.0003)
+    for (double sign : {-1.0, 1.0})
+      values.push_back(static_cast<float>(sign * x));
+  for (double x = -12; x < 12; x += 1e-4)
+    values.push_back(static_cast<float>(x));
+  results.assign(values.size(), NAN);
+  variant->hyperbolicTangents(values.size(), values.data(), results.data());
+  for (size_t i = 0; i < values.size(); ++i) {
+    double expected = std::tanh(static_cast<double>(values[i]));
+    int exponent;
+    std::frexp(expected, &exponent);
+    double unit = std::ldexp(1.0, std::max(exponent - 24, -149));
+    ASSERT_LT(std::abs(results[i] - expected), 4 * unit) << values[i];
+    ASSERT_LE(std::abs(results[i]), 1) << values[i];
+  }
+}
+
+TEST_P(HyperbolicTangent, AtTheEdges) {
+  std::vector<float> values = {0, -0.0f, -INFINITY, INFINITY, -1e38f, 1e38f, NAN, -NAN}, results(8);
+  variant->hyperbolicTangents(values.size(), values.data(), results.data());
+  EXPECT_EQ(results[0], 0);
+  EXPECT_EQ(results[1], 0);
+  for (int i = 2; i < 6; ++i)
+    EXPECT_EQ(results[i], i % 2 ? 1 : -1) << i;
+  EXPECT_TRUE(std::isnan(results[6]) && std::isnan(results[7]));
+}
+
+PLATEAU_KERNEL_TEST_F32(HyperbolicTangent);
+
 } // namespace

@@ -73,6 +73,22 @@ TEST_P(Rows, RoundSums) {
   }
 }
 
+// One row after the other, in f32: the order shows in the bits.
+TEST_P(Rows, ColumnSums) {
+  for (auto [rows, columns] :
+       {std::pair<int64_t, int64_t>{1, 1}, {0, 9}, {9, 0}, {3, 5}, {4, 16}, {7, 33}, {11, 1003}}) {
+    Tensor input = randomTensor(type, rows * columns, 1), sums = randomTensor(PLR_F32, columns, 2), before = sums;
+    variant->columnSums(type, rows, columns, input.data(), sums.floats());
+    EXPECT_TRUE(sums.endIsIntact());
+    for (int64_t j = 0; j < columns; ++j) {
+      float sum = static_cast<float>(before[j]);
+      for (int64_t row = 0; row < rows; ++row)
+        sum += static_cast<float>(input[row * columns + j]);
+      ASSERT_EQ(sums[j], sum) << columns;
+    }
+  }
+}
+
 PLATEAU_KERNEL_TEST(Rows);
 
 } // namespace

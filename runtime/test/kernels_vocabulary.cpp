@@ -4,14 +4,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "host/kernels.h"
-#include "kernels_support.h"
+#include "kernels_loss.h"
 
 using namespace plateau::rt;
 using namespace plateau::rt::test;
 
 namespace {
-
-constexpr int32_t ignored = -100;
 
 std::vector<double> logSoftmax(int64_t columns, const std::vector<double> &input) {
   std::vector<double> result(input.size());
@@ -40,14 +38,20 @@ protected:
   /// Loss and gradient of the logits by way of all the ops.
   float run(int64_t columns, Tensor &logits, const std::vector<int32_t> &labels, Tensor &gradient) {
     int64_t rows = static_cast<int64_t>(labels.size());
-    Tensor logProbs(PLR_F32, logits.size()), picked(PLR_F32, logits.size());
+    plr_vocabulary vocabulary = makeVocabulary(columns);
+    Tensor logProbs(PLR_F32, logits.size()), picked(PLR_F32, logits.size()), lse(PLR_F32, rows);
+    Tensor losses(PLR_F32, rows), cotangents(PLR_F32, rows);
     float count = NAN, loss = NAN, one = 1;
-    variant->logSoftmax(rows, columns, logits.floats(), logProbs.floats());
+    variant->logSoftmax(vocabulary, rows, columns, logits.floats(), nullptr, logProbs.floats(), lse.floats());
     host::countLabels(rows, ignored, labels.data(), &count);
-    EXPECT_EQ(host::nll(rows, columns, ignored, logProbs.floats(), labels.data(), &count, &loss), "");
-    EXPECT_EQ(host::nllGrad(rows, columns, ignored, &one, labels.data(), &count, picked.floats()), "");
-    variant->logSoftmaxGrad(rows, columns, picked.floats(), logProbs.floats(), gradient.floats());
+    EXPECT_EQ(host::nll(vocabulary, rows, columns, logProbs.floats(), nullptr, labels.data(), losses.floats()), "");
+    host::meanLoss(rows, losses.floats(), nullptr, &count, &loss);
+    host::meanLossGrad(rows, &one, nullptr, &count, cotangents.floats());
+    host::nllGrad(vocabulary, rows, columns, cotangents.floats(), nullptr, labels.data(), picked.floats(), nullptr);
+    variant->logSoftmaxGrad(vocabulary, rows, columns, picked.floats(), nullptr, logProbs.floats(), nullptr,
+                            gradient.floats());
     EXPECT_TRUE(logProbs.endIsIntact() && picked.endIsIntact() && gradient.endIsIntact());
+    EXPECT_TRUE(lse.endIsIntact() && losses.endIsIntact() && cotangents.endIsIntact());
     return loss;
   }
 };
@@ -57,10 +61,13 @@ TEST_P(Vocabulary, AgreesWithTheEquations) {
     for (int64_t rows : {0, 1, 5}) {
       SCOPED_TRACE(testing::Message() << rows << " rows of " << columns);
       Tensor logits = randomTensor(PLR_F32, rows * columns, 1, 4), result(PLR_F32, rows * columns);
-      variant->logSoftmax(rows, columns, logits.floats(), result.floats());
+      plr_vocabulary vocabulary = makeVocabulary(columns);
+      Tensor lse(PLR_F32, rows);
+      variant->logSoftmax(vocabulary, rows, columns, logits.floats(), nullptr, result.floats(), lse.floats());
       expectClose(PLR_F32, result, logSoftmax(columns, logits.values()), 1e-7, "log-softmax");
       Tensor cotangent = randomTensor(PLR_F32, rows * columns, 2), gradient(PLR_F32, rows * columns);
-      variant->logSoftmaxGrad(rows, columns, cotangent.floats(), result.floats(), gradient.floats());
+      variant->logSoftmaxGrad(vocabulary, rows, columns, cotangent.floats(), nullptr, result.floats(), nullptr,
+                              gradient.floats());
       std::vector<double> expected(rows * columns);
       for (int64_t row = 0; row < rows; ++row) {
         double total = 0;
@@ -90,8 +97,8 @@ TEST_P(Vocabulary, MaskedEntries) {
   EXPECT_EQ(gradient[0], 0);
   EXPECT_NEAR(gradient[1], -0.5, 1e-7);
   EXPECT_NEAR(gradient[2], 0.5, 1e-7);
-  Tensor logProbs(PLR_F32, 3);
-  variant->logSoftmax(1, 3, logits.floats(), logProbs.floats());
+  Tensor logProbs(PLR_F32, 3), lse(PLR_F32, 1);
+  variant->logSoftmax(makeVocabulary(3), 1, 3, logits.floats(), nullptr, logProbs.floats(), lse.floats());
   EXPECT_EQ(logProbs[0], -infinity);
 }
 
@@ -117,9 +124,9 @@ TEST_P(Vocabulary, OneEntryIsCertain) {
 }
 
 TEST_P(Vocabulary, NaNStaysInItsRow) {
-  Tensor logits = randomTensor(PLR_F32, 3 * 50, 1), result(PLR_F32, 150);
+  Tensor logits = randomTensor(PLR_F32, 3 * 50, 1), result(PLR_F32, 150), lse(PLR_F32, 3);
   logits.set(50 + 49, NAN);
-  variant->logSoftmax(3, 50, logits.floats(), result.floats());
+  variant->logSoftmax(makeVocabulary(50), 3, 50, logits.floats(), nullptr, result.floats(), lse.floats());
   for (int64_t i = 0; i < 150; ++i)
     EXPECT_EQ(std::isnan(result[i]), i / 50 == 1) << i;
 }
@@ -137,12 +144,13 @@ PLATEAU_KERNEL_TEST_F32(Vocabulary);
 TEST(Labels, MeanIsOverAllTokens) {
   Tensor logProbs = tensorOf({-2, 0, -0.5, 0, -1, 0, -1.5, 0});
   const int32_t labels[] = {0, 0, 0, 0};
-  float count, first, rest, all;
+  float count, first, rest, all, losses[4];
   host::countLabels(4, ignored, labels, &count);
   EXPECT_EQ(count, 4);
-  host::nll(1, 2, ignored, logProbs.floats(), labels, &count, &first);
-  host::nll(3, 2, ignored, logProbs.floats() + 2, labels, &count, &rest);
-  host::nll(4, 2, ignored, logProbs.floats(), labels, &count, &all);
+  EXPECT_EQ(host::nll(makeVocabulary(2), 4, 2, logProbs.floats(), nullptr, labels, losses), "");
+  host::meanLoss(1, losses, nullptr, &count, &first);
+  host::meanLoss(3, losses + 1, nullptr, &count, &rest);
+  host::meanLoss(4, losses, nullptr, &count, &all);
   EXPECT_EQ(first + rest, 1.25f);
   EXPECT_EQ(all, 1.25f);
 }
@@ -150,20 +158,20 @@ TEST(Labels, MeanIsOverAllTokens) {
 TEST(Labels, GradientIsWrittenOverPoison) {
   Tensor result(PLR_F32, 6);
   const int32_t labels[] = {2, ignored};
-  float count = 4, cotangent = 3;
-  EXPECT_EQ(host::nllGrad(2, 3, ignored, &cotangent, labels, &count, result.floats()), "");
+  float count = 4, cotangent = 3, cotangents[2];
+  host::meanLossGrad(2, &cotangent, nullptr, &count, cotangents);
+  host::nllGrad(makeVocabulary(3), 2, 3, cotangents, nullptr, labels, result.floats(), nullptr);
   const double expected[] = {0, 0, -0.75, 0, 0, 0};
   for (int64_t i = 0; i < 6; ++i)
     EXPECT_EQ(result[i], expected[i]);
 }
 
 TEST(Labels, OutOfRange) {
-  float data[6] = {}, count = 2, result;
+  float data[6] = {}, losses[2];
   const int32_t above[] = {0, 1000}, negative[] = {-1, 0};
   const char *message = "row 1 has label 1000, but the vocabulary has 3 entries and the label that is ignored is -100";
-  EXPECT_EQ(host::nll(2, 3, ignored, data, above, &count, &result), message);
-  EXPECT_EQ(host::nllGrad(2, 3, ignored, &count, above, &count, data), message);
-  EXPECT_EQ(host::nll(2, 3, ignored, data, negative, &count, &result),
+  EXPECT_EQ(host::nll(makeVocabulary(3), 2, 3, data, nullptr, above, losses), message);
+  EXPECT_EQ(host::nll(makeVocabulary(3), 2, 3, data, nullptr, negative, losses),
             "row 0 has label -1, but the vocabulary has 3 entries and the label that is ignored is -100");
 }
 
@@ -177,9 +185,12 @@ TEST(Labels, OffsetsBeyond32Bits) {
   labels[10680] = 7;
   logProbs.data()[rows * columns - 1] = -3;
   logProbs.data()[10680 * columns + 7] = -5;
-  float count = 2, loss = NAN;
-  EXPECT_EQ(host::nll(rows, columns, ignored, logProbs.data(), labels.data(), &count, &loss), "");
-  EXPECT_EQ(loss, 4);
+  Tensor losses(PLR_F32, rows);
+  EXPECT_EQ(host::nll(makeVocabulary(columns), rows, columns, logProbs.data(), nullptr, labels.data(), losses.floats()),
+            "");
+  EXPECT_EQ(losses[rows - 1], 3);
+  EXPECT_EQ(losses[10680], 5);
+  EXPECT_EQ(losses[0], 0);
 }
 
 } // namespace

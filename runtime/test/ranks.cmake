@@ -5,4 +5,5 @@ plateau_rt_test(plateau-rt-ranks-test
   dispatch_test.cpp
   interleaving_ranks_test.cpp
   planned_layer_test.cpp
-  routes_test.cpp)
+  routes_test.cpp
+  shift_test.cpp)

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PLR_ABI_VERSION 3
+#define PLR_ABI_VERSION 4
 
 typedef struct plr_context plr_context;
 typedef struct plr_lane plr_lane;
@@ -292,17 +292,79 @@ plr_status plr_attention_grad(plr_lane *lane, const plr_tag *tag, plr_type type,
                               const void *output, const float *lse, void *query_grad, void *key_grad, void *value_grad,
                               void *workspace, int64_t workspace_bytes);
 
-plr_status plr_log_softmax(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t columns, const float *input,
-                           float *result);
-plr_status plr_log_softmax_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t columns,
-                                const float *cotangent, const float *output, float *result);
+/// What a vocabulary loss does with logits and labels.
+typedef struct plr_vocabulary {
+  int64_t size;          ///< Columns that exist, of all ranks; the ones behind are padding and count as −inf.
+  int32_t ignore_index;  ///< Rows with this label have neither loss nor gradient.
+  float label_smoothing; ///< ε of (1 − ε)·(lse − y[label]) + ε·(lse − mean y); 0: none.
+  float z_loss;          ///< ζ of ζ·lse²; 0: none.
+  float softcap;         ///< c of c·tanh(x/c), before columns are masked; 0: none.
+} plr_vocabulary;
+
+/// y = the logits, plus bias [columns] (may be null), capped, masked; result = y − lse and lse[i] = log Σ exp(y[i, :]).
+/// All pointers but bias are [rows, columns] or [rows].
+plr_status plr_log_softmax(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows,
+                           int64_t columns, const float *input, const float *bias, float *result, float *lse);
+/// result [rows, columns] from the cotangents of the log probabilities and of lse (may be null), and from
+/// plr_log_softmax's results. bias_grad [columns] (may be null) is the sum of the rows of result.
+plr_status plr_log_softmax_grad(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows,
+                                int64_t columns, const float *cotangent, const float *lse_cotangent,
+                                const float *output, const float *lse, float *result, float *bias_grad);
 plr_status plr_count_labels(plr_lane *lane, const plr_tag *tag, int64_t rows, int32_t ignore_index,
                             const int32_t *labels, float *result);
-/// PLR_BAD_DATA names row and label when a label is neither ignore_index nor in [0, columns).
-plr_status plr_nll(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t columns, int32_t ignore_index,
-                   const float *log_probs, const int32_t *labels, const float *count, float *result);
-plr_status plr_nll_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int64_t columns, int32_t ignore_index,
-                        const float *cotangent, const int32_t *labels, const float *count, float *result);
+/// losses [rows] of log probabilities: −(1 − ε)·p[label] − ε·mean over the columns that exist + ζ·lse²; 0 for a row
+/// that is ignored. PLR_BAD_DATA names row and label when a label is neither ignore_index nor in [0, size).
+plr_status plr_nll(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows, int64_t columns,
+                   const float *log_probs, const float *lse, const int32_t *labels, float *losses);
+/// The adjoint, from the cotangents [rows] of the losses; lse_grad [rows] may be null when there is no z-loss.
+plr_status plr_nll_grad(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows,
+                        int64_t columns, const float *cotangents, const float *lse, const int32_t *labels,
+                        float *log_probs_grad, float *lse_grad);
+/// result[1] = Σ weights[i] · losses[i] / count, rows ascending, in f32; 0 when count is 0. weights may be null: 1.
+plr_status plr_mean_loss(plr_lane *lane, const plr_tag *tag, int64_t rows, const float *losses, const float *weights,
+                         const float *count, float *result);
+/// result[i] = cotangent · weights[i] / count; 0 when count is 0.
+plr_status plr_mean_loss_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, const float *cotangent,
+                              const float *weights, const float *count, float *result);
+
+// A vocabulary loss by tiles of logits. The table of the vocabulary may lie in shards of `shard_rows` rows on the ranks
+// of a group; `first` [1] is the global number of a shard's first row, and `column` that of a tile's first column in
+// it. A row's state is (m, z, y), and Σ of the logits when there is label smoothing: 3 or 4 numbers; all 0: nothing
+// seen yet.
+
+/// start[1] = ((place − hops) mod ranks) · shard_rows: the first row of the shard that came from `hops` places before.
+plr_status plr_shard_start(plr_lane *lane, const plr_tag *tag, int64_t place, int64_t ranks, int64_t hops,
+                           int64_t shard_rows, int32_t *start);
+/// Folds a tile [rows, columns] of raw logits into state [rows, 3 or 4], in place. Columns whose global number is not
+/// below the vocabulary's size do not count. bias [columns] may be null. A label outside counts as in no tile.
+plr_status plr_fold_logits(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows,
+                           int64_t columns, int64_t column, const int32_t *first, const float *logits,
+                           const float *bias, const int32_t *labels, float *state);
+/// result [rows, ...] = the state of all columns, from those of `parts` disjoint sets of them, states [parts, rows,
+/// ...]; in the order of parts.
+plr_status plr_merge_states(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t parts,
+                            int64_t rows, const float *states, float *result);
+/// losses and lse [rows] once all columns are folded in. PLR_BAD_DATA as for plr_nll.
+plr_status plr_finish_losses(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, int64_t rows,
+                             const float *state, const int32_t *labels, float *losses, float *lse);
+/// The derivative of Σ cotangents[i] · losses[i] by the raw logits of a tile, as f32 or bf16. result may be logits when
+/// it is f32. Rows that are ignored, and columns that do not exist, get 0.
+plr_status plr_logits_grad(plr_lane *lane, const plr_tag *tag, const plr_vocabulary *vocabulary, plr_type result_type,
+                           int64_t rows, int64_t columns, int64_t column, const int32_t *first, const float *logits,
+                           const float *bias, const int32_t *labels, const float *lse, const float *cotangents,
+                           void *result);
+/// sums[columns] += the rows of input [rows, columns], ascending, in f32.
+plr_status plr_column_sums(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                           const void *input, float *sums);
+/// result [rows, columns] = the rows of a shard [shard_rows, columns] that ids name, zeros for ids of other shards.
+/// PLR_BAD_DATA names row and id when an id is not in [0, vocabulary).
+plr_status plr_embedding_shard(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                               int64_t shard_rows, int64_t vocabulary, const int32_t *first, const void *shard,
+                               const int32_t *ids, void *result);
+/// sums [shard_rows, columns] += the rows of cotangent whose ids are of the shard, rows ascending, in f32.
+plr_status plr_embedding_shard_grad(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
+                                    int64_t shard_rows, const int32_t *first, const void *cotangent, const int32_t *ids,
+                                    float *sums);
 
 /// result = Σ gradients² over `segments` ranges of the group, (offset, length) pairs in elements, in float64.
 plr_status plr_sum_squares(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t segments, const int64_t *ranges,
@@ -336,6 +398,10 @@ plr_status plr_all_gather(plr_lane *lane, const plr_tag *tag, plr_group *group, 
 /// result[count] = this rank's part of the sum over the ranks of input[ranks of the group, count].
 plr_status plr_reduce_scatter(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t count,
                               const void *input, void *result);
+/// result[count] = input[count] of the rank `hops` places before this one in the group, round and round: what a rank
+/// has moves `hops` places on. result and input are apart. Sends nothing when hops is a multiple of the ranks.
+plr_status plr_shift(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t hops, int64_t count,
+                     const void *input, void *result);
 /// Sends `send_bytes[r]` bytes to rank r of the group and receives `receive_bytes[r]` from it; both sides lie in rank
 /// order without gaps. The sizes, host arrays that the call copies, are checked against each other.
 plr_status plr_all_to_all(plr_lane *lane, const plr_tag *tag, plr_group *group, const int64_t *send_bytes,

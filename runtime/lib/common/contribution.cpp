@@ -13,12 +13,14 @@ std::string plateau::rt::describe(const Contribution &contribution) {
   std::string text = contribution.call;
   if (*contribution.unit)
     text += " of " + std::to_string(contribution.count) + " " + contribution.unit;
+  if (contribution.hops != 0)
+    text += " by " + std::to_string(contribution.hops) + (contribution.hops == 1 ? " hop" : " hops");
   return text + " for " + describe(*contribution.tag);
 }
 
 static bool agree(const Contribution &a, const Contribution &b) {
   return std::strcmp(a.call, b.call) == 0 && std::strcmp(a.unit, b.unit) == 0 && a.count == b.count &&
-         a.exchangeCount == b.exchangeCount;
+         a.exchangeCount == b.exchangeCount && a.hops == b.hops;
 }
 
 std::string plateau::rt::findMismatch(const Contribution *const *contributions, const int32_t *members, int32_t count) {

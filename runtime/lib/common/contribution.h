@@ -31,6 +31,7 @@ struct Contribution {
   void *result;       ///< Likewise, once all have passed a first time.
   const Exchange *exchanges = nullptr;
   int32_t exchangeCount = 0;
+  int64_t hops = 0; ///< Places that data move on in the group; it must agree.
 };
 
 /// "plr_all_reduce of 8 f32 for moe.loss_sum (vocabulary, forward)".

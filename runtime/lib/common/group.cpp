@@ -105,6 +105,20 @@ Outcome plr_group::reduceScatter(const Caller &caller, plr_type type, int64_t co
               [&](Meeting &meeting) { sumInputs(meeting, type, place * count, count, result); });
 }
 
+// Ranks meet even when nothing moves: that is how they learn whether they agree.
+Outcome plr_group::shift(const Caller &caller, plr_type type, int64_t hops, int64_t count, const void *input,
+                         void *result) {
+  const int64_t bytes = count * getTypeBytes(type);
+  const int32_t size = getSize();
+  if (size == 1) {
+    copy(result, input, bytes);
+    return {};
+  }
+  const auto source = static_cast<int32_t>((place - hops % size + size) % size);
+  Contribution mine = {caller.call, count, getTypeName(type), caller.tag, input, result, nullptr, 0, hops};
+  return meet(caller.lane, mine, [&](Meeting &meeting) { copy(result, meeting[source].input, bytes); });
+}
+
 /// The bytes of the units before the one for, or from, `place`.
 static int64_t getOffset(const int64_t *units, int32_t place, int64_t bytes) {
   int64_t offset = 0;

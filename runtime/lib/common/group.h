@@ -37,6 +37,8 @@ struct plr_group {
                                        const void *input, void *result);
   plateau::rt::host::Outcome reduceScatter(const plateau::rt::Caller &caller, plr_type type, int64_t count,
                                            const void *input, void *result);
+  plateau::rt::host::Outcome shift(const plateau::rt::Caller &caller, plr_type type, int64_t hops, int64_t count,
+                                   const void *input, void *result);
   /// Several exchanges at once. `count` and `unit` are compared with those of the other ranks and otherwise not used.
   plateau::rt::host::Outcome allToAll(const plateau::rt::Caller &caller, int64_t count, const char *unit,
                                       const plateau::rt::Exchange *exchanges, int32_t exchangeCount);

@@ -86,6 +86,19 @@ extern "C" plr_status plr_reduce_scatter(plr_lane *lane, const plr_tag *tag, plr
   });
 }
 
+extern "C" plr_status plr_shift(plr_lane *lane, const plr_tag *tag, plr_group *group, plr_type type, int64_t hops,
+                                int64_t count, const void *input, void *result) {
+  return enter(lane, "plr_shift", tag, [&](Call &call) {
+    checkData(call, group, type, count, input, result);
+    if (!call.isRefused())
+      call.require(!overlap(input, count * getTypeBytes(type), result, count * getTypeBytes(type)),
+                   "input and result overlap");
+    call.enqueue([=, caller = Caller{lane->kind, "plr_shift", tag}](const Running &) {
+      return group->shift(caller, type, hops, count, input, result);
+    });
+  });
+}
+
 /// The sum of the sizes; refuses those that are negative or more than 64 bits can count.
 static int64_t checkBytes(Call &call, const char *what, const int64_t *bytes, const plr_group *group) {
   int64_t sum = 0;

@@ -59,4 +59,32 @@ Fault embeddingGrad(plr_type type, int64_t rows, int64_t columns, int64_t vocabu
   return Fault();
 }
 
+Fault embeddingShard(plr_type type, int64_t rows, int64_t columns, int64_t shardRows, int64_t vocabulary,
+                     const int32_t *first, const void *shard, const int32_t *ids, void *result) {
+  Fault fault = checkIds(rows, vocabulary, ids);
+  if (!fault.empty())
+    return fault;
+  const int64_t bytes = columns * elementBytes(type);
+  char *target = static_cast<char *>(result);
+  for (int64_t row = 0; row < rows; ++row, target += bytes) {
+    const int64_t place = int64_t(ids[row]) - *first;
+    if (place >= 0 && place < shardRows)
+      std::memcpy(target, static_cast<const char *>(shard) + place * bytes, bytes);
+    else
+      std::memset(target, 0, bytes);
+  }
+  return Fault();
+}
+
+void embeddingShardGrad(plr_type type, int64_t rows, int64_t columns, int64_t shardRows, const int32_t *first,
+                        const void *cotangent, const int32_t *ids, float *sums) {
+  const Variant &variant = bestVariant();
+  const char *source = static_cast<const char *>(cotangent);
+  for (int64_t row = 0; row < rows; ++row, source += columns * elementBytes(type)) {
+    const int64_t place = int64_t(ids[row]) - *first;
+    if (place >= 0 && place < shardRows)
+      variant.columnSums(type, 1, columns, source, sums + place * columns);
+  }
+}
+
 } // namespace plateau::rt::host

@@ -2,7 +2,7 @@
 # instruction set: the files under simd/ are compiled once for each, and the machine chooses when it runs.
 set(PLATEAU_RT_KERNEL_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(PLATEAU_RT_KERNEL_SOURCES)
-foreach(family attention balance embedding norm optimizer rotary route vocabulary simd/variants)
+foreach(family attention balance embedding norm optimizer rotary route vocabulary vocabulary_tiles simd/variants)
   list(APPEND PLATEAU_RT_KERNEL_SOURCES ${PLATEAU_RT_KERNEL_DIR}/${family}.cpp)
 endforeach()
 # Products and sums are fused only where the code says so, else bits would depend on the compiler.
@@ -15,7 +15,7 @@ set(PLATEAU_RT_OPTIONS_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512vl -mavx
 foreach(variant baseline avx2 avx512)
   set(library plateau_rt_kernels_${variant})
   add_library(${library} OBJECT)
-  foreach(family attention attention_grad embedding norm optimizer rotary rows swiglu variant vocabulary)
+  foreach(family attention attention_grad embedding norm optimizer rotary rows swiglu variant vocabulary vocabulary_tiles)
     target_sources(${library} PRIVATE ${PLATEAU_RT_KERNEL_DIR}/simd/${family}.cpp)
   endforeach()
   target_link_libraries(${library} PRIVATE plateau_rt_headers)

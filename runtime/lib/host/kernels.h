@@ -22,6 +22,10 @@ Fault embedding(plr_type type, int64_t rows, int64_t columns, int64_t vocabulary
                 void *result);
 Fault embeddingGrad(plr_type type, int64_t rows, int64_t columns, int64_t vocabulary, const void *cotangent,
                     const int32_t *ids, void *result, void *workspace);
+Fault embeddingShard(plr_type type, int64_t rows, int64_t columns, int64_t shardRows, int64_t vocabulary,
+                     const int32_t *first, const void *shard, const int32_t *ids, void *result);
+void embeddingShardGrad(plr_type type, int64_t rows, int64_t columns, int64_t shardRows, const int32_t *first,
+                        const void *cotangent, const int32_t *ids, float *sums);
 void rmsNorm(plr_type type, int64_t rows, int64_t columns, float epsilon, const void *input, const void *weight,
              void *output, float *inverse);
 void rmsNormGrad(plr_type type, int64_t rows, int64_t columns, const void *cotangent, const void *input,
@@ -36,13 +40,28 @@ Fault attentionGrad(plr_type type, int64_t rows, int64_t queryHeads, int64_t key
                     const void *cotangent, const void *query, const void *key, const void *value, const int32_t *starts,
                     const void *output, const float *lse, void *queryGrad, void *keyGrad, void *valueGrad,
                     void *workspace);
-void logSoftmax(int64_t rows, int64_t columns, const float *input, float *result);
-void logSoftmaxGrad(int64_t rows, int64_t columns, const float *cotangent, const float *output, float *result);
+void logSoftmax(const plr_vocabulary &vocabulary, int64_t rows, int64_t columns, const float *input, const float *bias,
+                float *result, float *lse);
+void logSoftmaxGrad(const plr_vocabulary &vocabulary, int64_t rows, int64_t columns, const float *cotangent,
+                    const float *lseCotangent, const float *output, const float *lse, float *result, float *biasGrad);
 void countLabels(int64_t rows, int32_t ignoreIndex, const int32_t *labels, float *result);
-Fault nll(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *logProbs, const int32_t *labels,
-          const float *count, float *result);
-Fault nllGrad(int64_t rows, int64_t columns, int32_t ignoreIndex, const float *cotangent, const int32_t *labels,
-              const float *count, float *result);
+/// What is wrong with the first label that is neither ignored nor in the vocabulary.
+Fault checkLabels(const plr_vocabulary &vocabulary, int64_t rows, const int32_t *labels);
+Fault nll(const plr_vocabulary &vocabulary, int64_t rows, int64_t columns, const float *logProbs, const float *lse,
+          const int32_t *labels, float *losses);
+void nllGrad(const plr_vocabulary &vocabulary, int64_t rows, int64_t columns, const float *cotangents, const float *lse,
+             const int32_t *labels, float *logProbsGrad, float *lseGrad);
+void meanLoss(int64_t rows, const float *losses, const float *weights, const float *count, float *result);
+void meanLossGrad(int64_t rows, const float *cotangent, const float *weights, const float *count, float *result);
+void foldLogits(const plr_vocabulary &vocabulary, int64_t rows, int64_t columns, int64_t column, const int32_t *first,
+                const float *logits, const float *bias, const int32_t *labels, float *state);
+void mergeStates(const plr_vocabulary &vocabulary, int64_t parts, int64_t rows, const float *states, float *result);
+Fault finishLosses(const plr_vocabulary &vocabulary, int64_t rows, const float *state, const int32_t *labels,
+                   float *losses, float *lse);
+void logitsGrad(const plr_vocabulary &vocabulary, plr_type resultType, int64_t rows, int64_t columns, int64_t column,
+                const int32_t *first, const float *logits, const float *bias, const int32_t *labels, const float *lse,
+                const float *cotangents, void *result);
+void columnSums(plr_type type, int64_t rows, int64_t columns, const void *input, float *sums);
 void sumSquares(plr_type type, int64_t segments, const int64_t *ranges, const void *gradients, double *result);
 void gradNorm(int64_t count, const double *const *squares, float *norm);
 void clipFactor(float maxNorm, const float *norm, float *factor);

@@ -51,6 +51,44 @@ extern "C" plr_status plr_embedding_grad(plr_lane *lane, const plr_tag *tag, plr
   });
 }
 
+extern "C" plr_status plr_embedding_shard(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows,
+                                          int64_t columns, int64_t shard_rows, int64_t vocabulary, const int32_t *first,
+                                          const void *shard, const int32_t *ids, void *result) {
+  return enter(lane, "plr_embedding_shard", tag, [&](Call &call) {
+    call.type("type", type);
+    call.size("rows", rows);
+    call.size("columns", columns);
+    tokens(call, "shard_rows", shard_rows);
+    tokens(call, "vocabulary", vocabulary);
+    call.tensor("first", first, {1});
+    call.tensor("shard", shard, {shard_rows, columns});
+    call.tensor("ids", ids, {rows});
+    call.tensor("result", result, {rows, columns});
+    call.enqueue([=](const Running &) {
+      return fromFault(embeddingShard(type, rows, columns, shard_rows, vocabulary, first, shard, ids, result));
+    });
+  });
+}
+
+extern "C" plr_status plr_embedding_shard_grad(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows,
+                                               int64_t columns, int64_t shard_rows, const int32_t *first,
+                                               const void *cotangent, const int32_t *ids, float *sums) {
+  return enter(lane, "plr_embedding_shard_grad", tag, [&](Call &call) {
+    call.type("type", type);
+    call.size("rows", rows);
+    call.size("columns", columns);
+    tokens(call, "shard_rows", shard_rows);
+    call.tensor("first", first, {1});
+    call.tensor("cotangent", cotangent, {rows, columns});
+    call.tensor("ids", ids, {rows});
+    call.tensor("sums", sums, {shard_rows, columns});
+    call.enqueue([=](const Running &) -> Outcome {
+      embeddingShardGrad(type, rows, columns, shard_rows, first, cotangent, ids, sums);
+      return {};
+    });
+  });
+}
+
 extern "C" plr_status plr_rms_norm(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,
                                    float epsilon, const void *input, const void *weight, void *output, float *inverse) {
   return enter(lane, "plr_rms_norm", tag, [&](Call &call) {

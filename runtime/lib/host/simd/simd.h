@@ -162,12 +162,16 @@ inline float largest(Vec value) {
   return result;
 }
 
-/// e^x within 2 units in the last place, gradual underflow included: 0 far below, +inf far above, NaN for NaN.
-inline Vec exponential(Vec x) {
-  x = x < -105.0f ? broadcast(-105.0f) : x;
-  x = x > 90.0f ? broadcast(90.0f) : x;
-  // x = n·ln 2 + r with n whole. Adding 1.5·2^23 rounds to a whole number, whose bits then stand at the low end. The
-  // high part of ln 2 has so few bits that n times it is exact.
+/// e^x = (1 + rest)·2^n with n whole and |log(1 + rest)| ≤ ln 2 / 2; rest keeps the digits of a small x.
+struct Power {
+  Vec n, rest;
+  VecBits whole; ///< n.
+};
+
+/// |x| ≤ 200.
+inline Power reducePower(Vec x) {
+  // x = n·ln 2 + r. Adding 1.5·2^23 rounds to a whole number, whose bits then stand at the low end. The high part of
+  // ln 2 has so few bits that n times it is exact.
   const Vec shift = broadcast(12582912.0f);
   Vec shifted = fusedMultiplyAdd(x, broadcast(1.44269502f), shift);
   Vec n = shifted - shift;
@@ -179,15 +183,34 @@ inline Vec exponential(Vec x) {
   q = fusedMultiplyAdd(q, r, broadcast(4.16665561e-2f));
   q = fusedMultiplyAdd(q, r, broadcast(1.66665763e-1f));
   q = fusedMultiplyAdd(q, r, broadcast(0.5f));
-  Vec p = fusedMultiplyAdd(q, r * r, r) + 1.0f;
+  return {n, fusedMultiplyAdd(q, r * r, r), (VecBits)shifted - (VecBits)shift};
+}
+
+/// e^x within 2 units in the last place, gradual underflow included: 0 far below, +inf far above, NaN for NaN.
+inline Vec exponential(Vec x) {
+  x = x < -105.0f ? broadcast(-105.0f) : x;
+  x = x > 90.0f ? broadcast(90.0f) : x;
+  Power power = reducePower(x);
+  Vec p = power.rest + 1.0f;
 #if defined(__AVX512F__)
-  return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+  return (Vec)_mm512_scalef_ps((__m512)p, (__m512)power.n);
 #else
   // Two factors, since 2^n itself may be out of range where the product is not.
-  VecBits whole = (VecBits)shifted - (VecBits)shift;
-  VecBits half = (VecBits)((VecInt)whole >> 1);
-  return p * (Vec)((half + 127u) << 23) * (Vec)((whole - half + 127u) << 23);
+  VecBits half = (VecBits)((VecInt)power.whole >> 1);
+  return p * (Vec)((half + 127u) << 23) * (Vec)((power.whole - half + 127u) << 23);
 #endif
+}
+
+/// tanh x within 4 units in the last place, never past ±1; NaN for NaN.
+inline Vec hyperbolicTangent(Vec x) {
+  const VecBits sign = (VecBits)x & 0x80000000u;
+  Vec size = (Vec)((VecBits)x ^ sign);
+  size = size > 20.0f ? broadcast(20.0f) : size; // From 10 on it is 1.
+  // tanh x = −e / (2 + e) with e = e^−2x − 1, which has all digits of a small x.
+  Power power = reducePower(size * -2.0f);
+  Vec scale = (Vec)((power.whole + 127u) << 23);
+  Vec e = fusedMultiplyAdd(power.rest, scale, scale - 1.0f);
+  return (Vec)((VecBits)(-e / (2.0f + e)) | sign);
 }
 
 } // namespace plateau::rt::host::PLATEAU_RT_VARIANT

@@ -19,17 +19,26 @@ const Variant variant = {PLATEAU_RT_NAME(PLATEAU_RT_VARIANT),
                          attentionGrad,
                          logSoftmax,
                          logSoftmaxGrad,
+                         sumOfRow,
+                         foldLogits,
+                         logitsGrad,
                          sumOfSquares,
                          adamw,
                          swiglu,
                          swigluGrad,
                          scaleRows,
                          rowDot,
+                         columnSums,
                          roundSums,
-                         exponentials};
+                         exponentials,
+                         hyperbolicTangents};
 
 void exponentials(int64_t count, const float *values, float *result) {
   forEachVector(count, [&](int64_t i, int64_t n) { store(result + i, exponential(load(values + i, n)), n); });
+}
+
+void hyperbolicTangents(int64_t count, const float *values, float *result) {
+  forEachVector(count, [&](int64_t i, int64_t n) { store(result + i, hyperbolicTangent(load(values + i, n)), n); });
 }
 
 } // namespace plateau::rt::host::PLATEAU_RT_VARIANT

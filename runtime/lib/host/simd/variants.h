@@ -46,14 +46,19 @@ struct Variant {
   decltype(&baseline::attentionGrad) attentionGrad;
   decltype(&baseline::logSoftmax) logSoftmax;
   decltype(&baseline::logSoftmaxGrad) logSoftmaxGrad;
+  decltype(&baseline::sumOfRow) sumOfRow;
+  decltype(&baseline::foldLogits) foldLogits;
+  decltype(&baseline::logitsGrad) logitsGrad;
   decltype(&baseline::sumOfSquares) sumOfSquares;
   decltype(&baseline::adamw) adamw;
   decltype(&baseline::swiglu) swiglu;
   decltype(&baseline::swigluGrad) swigluGrad;
   decltype(&baseline::scaleRows) scaleRows;
   decltype(&baseline::rowDot) rowDot;
+  decltype(&baseline::columnSums) columnSums;
   decltype(&baseline::roundSums) roundSums;
   decltype(&baseline::exponentials) exponentials;
+  decltype(&baseline::hyperbolicTangents) hyperbolicTangents;
 };
 
 /// Number of variants; number `index`, widest first, null when this machine cannot run it.
