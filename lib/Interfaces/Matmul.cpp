@@ -37,15 +37,16 @@ bool mlir::plateau::isOnZeros(linalg::MatmulOp op) {
   return fill && matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
-Value mlir::plateau::createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form) {
+Value mlir::plateau::createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form, Value sums) {
   MLIRContext *context = builder.getContext();
   auto aType = cast<RankedTensorType>(a.getType()), bType = cast<RankedTensorType>(b.getType());
-  Type f32 = builder.getF32Type();
-  SmallVector<int64_t> shape = {aType.getDimSize(form.transposeA ? 1 : 0), bType.getDimSize(form.transposeB ? 0 : 1)};
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
-  Value empty = tensor::EmptyOp::create(builder, loc, shape, f32);
-  Value init = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-  auto product = linalg::MatmulOp::create(builder, loc, TypeRange{init.getType()}, ValueRange{a, b}, ValueRange{init});
+  if (!sums) {
+    SmallVector<int64_t> shape = {aType.getDimSize(form.transposeA ? 1 : 0), bType.getDimSize(form.transposeB ? 0 : 1)};
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    Value empty = tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type());
+    sums = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  }
+  auto product = linalg::MatmulOp::create(builder, loc, TypeRange{sums.getType()}, ValueRange{a, b}, ValueRange{sums});
   product.setIndexingMapsAttr(builder.getAffineMapArrayAttr({getOperandMap(context, 0, 2, form.transposeA),
                                                              getOperandMap(context, 2, 1, form.transposeB),
                                                              getOperandMap(context, 0, 1, false)}));

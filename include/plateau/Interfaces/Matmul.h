@@ -23,8 +23,8 @@ struct MatmulForm {
 /// Whether `op` starts from zeros, so that its product overwrites its result.
 bool isOnZeros(linalg::MatmulOp op);
 
-/// `op(a) · op(b)` in f32, for 2-D tensors of one element type, on a zeroed f32 result.
-Value createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form);
+/// `op(a) · op(b)` in f32, for 2-D tensors of one element type, added to the f32 tensor `sums`; without it, on zeros.
+Value createMatmul(OpBuilder &builder, Location loc, Value a, Value b, MatmulForm form, Value sums = {});
 
 } // namespace mlir::plateau
 

@@ -244,3 +244,87 @@ func.func @plan_rows(%p: !moe.plan<experts = 4, ranks = 4, tokens = 230584300921
 
 // expected-error @+1 {{20000000 experts are more than 2^24}}
 func.func private @plan_experts(!moe.plan<experts = 20000000, ranks = 1, tokens = 8, top_k = 2>)
+
+// -----
+
+// expected-error @+1 {{a vocabulary of size 0: it must be from 1 to 2^31 - 1}}
+func.func @vocabulary_size() attributes {test.vocabulary = #moe.vocabulary<size = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a vocabulary of size 0: it must be from 1 to 2^31 - 1}}
+func.func @vocabulary_no_size() attributes {test.vocabulary = #moe.vocabulary<ignore_index = 1>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a vocabulary of size 2147483648: it must be from 1 to 2^31 - 1}}
+func.func @vocabulary_large() attributes {test.vocabulary = #moe.vocabulary<size = 2147483648>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{label_smoothing must be in [0, 1), z_loss and softcap finite and not negative}}
+func.func @vocabulary_smoothing() attributes {test.vocabulary = #moe.vocabulary<size = 2, label_smoothing = 1.0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{label_smoothing must be in [0, 1)}}
+func.func @vocabulary_smoothing_rounded() attributes {test.vocabulary = #moe.vocabulary<size = 2, label_smoothing = 0.99999999>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{label_smoothing must be in [0, 1), z_loss and softcap finite and not negative}}
+func.func @vocabulary_z_loss() attributes {test.vocabulary = #moe.vocabulary<size = 2, z_loss = -1.0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{label_smoothing must be in [0, 1), z_loss and softcap finite and not negative}}
+func.func @vocabulary_softcap() attributes {test.vocabulary = #moe.vocabulary<size = 2, softcap = 1.0e+39>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'size' stands twice}}
+func.func @vocabulary_twice() attributes {test.vocabulary = #moe.vocabulary<size = 2, size = 2>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected size, ignore_index, label_smoothing, z_loss or softcap}}
+func.func @vocabulary_name() attributes {test.vocabulary = #moe.vocabulary<size = 2, zloss = 1.0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{ignore_index must have 32 bits}}
+func.func @vocabulary_ignore_index() attributes {test.vocabulary = #moe.vocabulary<size = 2, ignore_index = 2147483648>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{parameter 'w': rows is 0: it must be positive, and is for a tensor that a grid divides (shard)}}
+func.func @parameter_rows(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64, shard = @vocab, rows = 0>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected 'shard'}}
+func.func @parameter_rows_shard(%x: tensor<8xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = 0.0 : f64, rows = 8>}) {
+  return
+}

@@ -74,3 +74,20 @@ func.func @shard(%w: tensor<2x4xf32> {moe.parameter = #moe.parameter<"w", decay 
 func.func @routing(%p: !moe.plan<experts = 1, ranks = 1, tokens = 0, top_k = 1>) attributes {test.routing = #moe.routing<top_k = 1, score = top_k_softmax, groups = 1, kept_groups = 1, normalize = false, scale = 0.0 : f32>} {
   return
 }
+
+// Ranks divide a tensor in parts that may hold more rows than it has.
+// CHECK-LABEL: func.func @parts
+// CHECK-SAME: mean = 0.000000e+00 : f64, deviation = 1.000000e+00 : f64, shard = @vocab>}
+// CHECK-SAME: mean = 0.000000e+00 : f64, deviation = 1.000000e+00 : f64, shard = @vocab, rows = 7>}
+func.func @parts(%even: tensor<2x4xf32> {moe.parameter = #moe.parameter<"even", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64, shard = @vocab>},
+                 %odd: tensor<2x4xf32> {moe.parameter = #moe.parameter<"odd", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64, shard = @vocab, rows = 7>}) {
+  return
+}
+
+// CHECK: test.plain = #moe.vocabulary<size = 1>
+// CHECK-SAME: test.rounded = #moe.vocabulary<size = 49155, ignore_index = -1, label_smoothing = 1.000000e-01, z_loss = 9.99999974E-5, softcap = 3.000000e+01>
+// CHECK-SAME: test.smallest = #moe.vocabulary<size = 2147483647, ignore_index = -2147483648, label_smoothing = 1.401300e-45, z_loss = 0.123456702, softcap = 3.40282347E+38>
+func.func private @vocabulary() attributes {
+  test.plain = #moe.vocabulary<size = 1, ignore_index = -100, label_smoothing = 0.0, z_loss = 0.0, softcap = 0.0>,
+  test.rounded = #moe.vocabulary<softcap = 30.0, z_loss = 1.0e-4, label_smoothing = 0.1, ignore_index = -1, size = 49155>,
+  test.smallest = #moe.vocabulary<size = 2147483647, ignore_index = -2147483648, label_smoothing = 1.4e-45, z_loss = 0.1234567, softcap = 3.40282347e+38>}

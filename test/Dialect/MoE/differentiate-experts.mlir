@@ -46,9 +46,12 @@ func.func @loss(%x: tensor<8x4xf32> {moe.parameter = #moe.parameter<"x", decay =
   %u = moe.grouped_matmul %a, %w2 transpose by %plan : (tensor<?x3xf32>, tensor<2x4x3xf32>, !plan) -> tensor<?x4xf32>
   %z = moe.scale_rows %u, %p : tensor<?x4xf32>, tensor<?xf32>
   %y = moe.combine rows(%z : tensor<?x4xf32> -> tensor<8x4xf32>) by %plan on @experts : !plan
-  %s = moe.log_softmax %y : tensor<8x4xf32>
+  %s, %s_lse = moe.log_softmax %y vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -74,9 +77,12 @@ func.func @loss(%x: tensor<8x4xbf16> {moe.parameter = #moe.parameter<"x", decay 
   %u = moe.grouped_matmul %rows, %w by %plan : (tensor<?x4xbf16>, tensor<2x4x6xbf16>, !plan) -> tensor<?x6xbf16>
   %y = moe.combine rows(%u : tensor<?x6xbf16> -> tensor<8x6xbf16>) by %plan on @experts : !plan
   %wide = arith.extf %y : tensor<8x6xbf16> to tensor<8x6xf32>
-  %s = moe.log_softmax %wide : tensor<8x6xf32>
+  %s, %s_lse = moe.log_softmax %wide vocabulary<size = 6>
+    : (tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<8x6xf32>, tensor<8xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 6>
+    : (tensor<8x6xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -104,9 +110,12 @@ func.func @loss(%p: tensor<8x2xf32> {moe.parameter = #moe.parameter<"p", decay =
   %plan = moe.plan %ids on @experts : tensor<8x2xi32> -> !plan
   %v = moe.dispatch values(%scaled : tensor<8x2xf32> -> tensor<?xf32>) by %plan on @experts : !plan
   %q = moe.combine values(%v : tensor<?xf32> -> tensor<8x2xf32>) by %plan on @experts : !plan
-  %s = moe.log_softmax %q : tensor<8x2xf32>
+  %s, %s_lse = moe.log_softmax %q vocabulary<size = 2>
+    : (tensor<8x2xf32>) -> (tensor<8x2xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<8x2xf32>, tensor<8xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 2>
+    : (tensor<8x2xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -142,9 +151,12 @@ func.func @loss(%x: tensor<8x4xf32> {moe.parameter = #moe.parameter<"x", decay =
     %own = moe.combine rows(%z : tensor<?x4xf32> -> tensor<8x4xf32>) by %plan on @experts : !plan
     moe.yield %own : tensor<8x4xf32>
   }
-  %s = moe.log_softmax %y : tensor<8x4xf32>
+  %s, %s_lse = moe.log_softmax %y vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -163,9 +175,12 @@ func.func @loss(%logits: tensor<8x2xf32> {moe.parameter = #moe.parameter<"logits
     %ids, %weights, %counts = moe.route %ll routing <top_k = 2, score = softmax, groups = 1, kept_groups = 1, normalize = false, scale = 1.0 : f32> : (tensor<8x2xf32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<2xi32>)
     moe.yield %weights : tensor<8x2xf32>
   }
-  %s = moe.log_softmax %y : tensor<8x2xf32>
+  %s, %s_lse = moe.log_softmax %y vocabulary<size = 2>
+    : (tensor<8x2xf32>) -> (tensor<8x2xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<8x2xf32>, tensor<8xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 2>
+    : (tensor<8x2xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -187,8 +202,11 @@ func.func @loss(%x: tensor<4x4xf32> {moe.parameter = #moe.parameter<"x", decay =
   %g = shard.all_gather %x on @grid grid_axes = [1] gather_axis = 0 : tensor<4x4xf32> -> tensor<8x4xf32>
   %r = shard.all_reduce %g on @grid grid_axes = [0, 1] : tensor<8x4xf32> -> tensor<8x4xf32>
   %s = shard.reduce_scatter %r on @grid grid_axes = [0] scatter_axis = 0 : tensor<8x4xf32> -> tensor<4x4xf32>
-  %p = moe.log_softmax %s : tensor<4x4xf32>
+  %p, %p_lse = moe.log_softmax %s vocabulary<size = 4>
+    : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<4xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<4x4xf32>, tensor<4xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<4x4xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<4xf32>
   return %l : tensor<f32>
 }

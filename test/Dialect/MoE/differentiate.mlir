@@ -6,10 +6,12 @@
 // CHECK-SAME: -> (tensor<f32> {moe.role = #moe.role<loss>}, tensor<16x4xf32>, tensor<4xf32>)
 // CHECK: %[[X:.*]] = moe.embedding
 // CHECK: %[[N:.*]], %[[INVERSE:.*]] = moe.rms_norm %[[X]]
-// CHECK: %[[P:.*]] = moe.log_softmax %[[N]]
-// CHECK: moe.nll %[[P]]
-// CHECK: %[[DP:.*]] = moe.nll_grad
-// CHECK: %[[DN:.*]] = moe.log_softmax_grad %[[DP]], %[[P]]
+// CHECK: %[[P:.*]], %[[LSE:.*]] = moe.log_softmax %[[N]]
+// CHECK: moe.nll %[[P]], %[[LSE]]
+// CHECK: moe.mean_loss
+// CHECK: %[[G:.*]] = moe.mean_loss_grad
+// CHECK: %[[DP:.*]], %{{.*}} = moe.nll_grad %[[G]], %[[LSE]]
+// CHECK: %[[DN:.*]] = moe.log_softmax_grad %[[DP]], %[[P]], %[[LSE]] vocabulary
 // CHECK: %[[DX:.*]], %[[DW:.*]] = moe.rms_norm_grad %[[DN]], %[[X]], %{{.*}}, %[[INVERSE]]
 // CHECK: %[[DE:.*]] = moe.embedding_grad %[[DX]]
 // CHECK: return %{{.*}}, %[[DE]], %[[DW]]
@@ -19,9 +21,12 @@ func.func @loss(%tokens: tensor<8xi32>, %labels: tensor<8xi32>,
     -> (tensor<f32> {moe.role = #moe.role<loss>}) {
   %x = moe.embedding %table, %tokens : (tensor<16x4xf32>, tensor<8xi32>) -> tensor<8x4xf32>
   %n, %inverse = moe.rms_norm %x, %weight epsilon(1.0e-06) : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
-  %p = moe.log_softmax %n : tensor<8x4xf32>
+  %p, %p_lse = moe.log_softmax %n vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -46,9 +51,12 @@ func.func @loss(%x: tensor<8x4xf32> {moe.parameter = #moe.parameter<"x", decay =
     %s = arith.addf %e, %a : tensor<8x4xf32>
     moe.yield %s : tensor<8x4xf32>
   }
-  %p = moe.log_softmax %y : tensor<8x4xf32>
+  %p, %p_lse = moe.log_softmax %y vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -74,9 +82,12 @@ func.func @loss(%a: tensor<6x8xf32> {moe.parameter = #moe.parameter<"a", decay =
   %empty = tensor.empty() : tensor<8x4xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x4xf32>) -> tensor<8x4xf32>
   %y = linalg.matmul indexing_maps = [#at, #bt, #c] ins(%a, %b : tensor<6x8xf32>, tensor<4x6xf32>) outs(%init : tensor<8x4xf32>) -> tensor<8x4xf32>
-  %p = moe.log_softmax %y : tensor<8x4xf32>
+  %p, %p_lse = moe.log_softmax %y vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -103,9 +114,12 @@ func.func @loss(%x: tensor<8x4xbf16> {moe.parameter = #moe.parameter<"x", decay 
   %empty = tensor.empty() : tensor<8x8xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x8xf32>) -> tensor<8x8xf32>
   %y = linalg.matmul indexing_maps = [#an, #bt, #c] ins(%x, %x : tensor<8x4xbf16>, tensor<8x4xbf16>) outs(%init : tensor<8x8xf32>) -> tensor<8x8xf32>
-  %p = moe.log_softmax %y : tensor<8x8xf32>
+  %p, %p_lse = moe.log_softmax %y vocabulary<size = 8>
+    : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x8xf32>, tensor<8xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 8>
+    : (tensor<8x8xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }
 
@@ -118,8 +132,11 @@ func.func @loss(%x: tensor<8x4xbf16> {moe.parameter = #moe.parameter<"x", decay 
 func.func @loss(%x: tensor<8x4xf32> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>},
     %unused: tensor<3xf32> {moe.parameter = #moe.parameter<"unused", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>},
     %labels: tensor<8xi32>) -> tensor<f32> {
-  %p = moe.log_softmax %x : tensor<8x4xf32>
+  %p, %p_lse = moe.log_softmax %x vocabulary<size = 4>
+    : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x4xf32>, tensor<8xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<8x4xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l : tensor<f32>
 }

@@ -298,54 +298,6 @@ func.func @attention_grad_ag4_scale(%d: tensor<8x2x4xf32>, %q: tensor<8x2x4xf32>
 
 // -----
 
-func.func @log_softmax_ls1_empty(%x: tensor<8x0xf32>) {
-  // expected-error @+1 {{LS1: a row must have at least one column}}
-  %r = moe.log_softmax %x : tensor<8x0xf32>
-  return
-}
-
-// -----
-
-func.func @log_softmax_ls1_element(%x: tensor<8x4xbf16>) {
-  // expected-error @+1 {{operand #0 must be static tensor [rows, columns] of 32-bit float values, but got 'tensor<8x4xbf16>'}}
-  %r = moe.log_softmax %x : tensor<8x4xbf16>
-  return
-}
-
-// -----
-
-func.func @log_softmax_grad_lsg1_empty(%x: tensor<8x0xf32>) {
-  // expected-error @+1 {{LSG1: a row must have at least one column}}
-  %r = moe.log_softmax_grad %x, %x : tensor<8x0xf32>
-  return
-}
-
-// -----
-
-func.func @count_labels_cl1_rank(%l: tensor<8x1xi32>) {
-  // expected-error @+1 {{operand #0 must be static tensor [rows] of 32-bit signless integer values, but got 'tensor<8x1xi32>'}}
-  %r = moe.count_labels %l ignore_index(-100) : tensor<8x1xi32>
-  return
-}
-
-// -----
-
-func.func @nll_nl1_labels(%p: tensor<8x16xf32>, %l: tensor<7xi32>, %n: tensor<f32>) {
-  // expected-error @+1 {{NL1: there are 7 labels for 8 rows}}
-  %r = moe.nll %p, %l, %n ignore_index(-100) : tensor<8x16xf32>, tensor<7xi32>
-  return
-}
-
-// -----
-
-func.func @nll_grad_nlg1_labels(%d: tensor<f32>, %l: tensor<7xi32>) {
-  // expected-error @+1 {{NLG1: there are 7 labels for 8 rows}}
-  %r = moe.nll_grad %d, %l, %d ignore_index(-100) : tensor<7xi32> -> tensor<8x16xf32>
-  return
-}
-
-// -----
-
 func.func @checkpoint_c1_argument(%x: tensor<4xf32>) {
   // expected-error @+1 {{C1: the body must have one argument for each input, of its type}}
   "moe.checkpoint"(%x) ({

@@ -58,21 +58,6 @@ func.func @attention(%q: tensor<8x2x4xf32>, %k: tensor<8x1x4xf32>, %v: tensor<8x
   return %dq, %dk, %dv : tensor<8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>
 }
 
-// CHECK-LABEL: func.func @vocabulary
-func.func @vocabulary(%logits: tensor<8x16xf32>, %labels: tensor<8xi32>) -> (tensor<f32>, tensor<8x16xf32>) {
-  // CHECK: %[[P:[^ ,:]*]] = moe.log_softmax %{{.*}} : tensor<8x16xf32>
-  %p = moe.log_softmax %logits : tensor<8x16xf32>
-  // CHECK: %[[N:[^ ,:]*]] = moe.count_labels %[[LABELS:[^ ,:]*]] ignore_index(-100) : tensor<8xi32>
-  %count = moe.count_labels %labels ignore_index(-100) : tensor<8xi32>
-  // CHECK: %[[LOSS:[^ ,:]*]] = moe.nll %[[P]], %[[LABELS]], %[[N]] ignore_index(-100) : tensor<8x16xf32>, tensor<8xi32>
-  %loss = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x16xf32>, tensor<8xi32>
-  // CHECK: %[[DP:[^ ,:]*]] = moe.nll_grad %[[LOSS]], %[[LABELS]], %[[N]] ignore_index(-100) : tensor<8xi32> -> tensor<8x16xf32>
-  %dp = moe.nll_grad %loss, %labels, %count ignore_index(-100) : tensor<8xi32> -> tensor<8x16xf32>
-  // CHECK: moe.log_softmax_grad %[[DP]], %[[P]] : tensor<8x16xf32>
-  %d = moe.log_softmax_grad %dp, %p : tensor<8x16xf32>
-  return %loss, %d : tensor<f32>, tensor<8x16xf32>
-}
-
 // CHECK-LABEL: func.func @checkpoint
 func.func @checkpoint(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   // CHECK: %[[Y:[^ ,:]*]] = moe.checkpoint (%[[A:[^ ,:]*]] = %{{.*}} : tensor<8x4xf32>) -> tensor<8x4xf32> {

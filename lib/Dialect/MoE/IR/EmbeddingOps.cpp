@@ -23,15 +23,37 @@ static LogicalResult verifyLookup(Operation *op, StringRef code, RankedTensorTyp
   return success();
 }
 
+/// E3 and EG3: grid and size come together, and the shards of the grid's ranks hold the table.
+static LogicalResult verifyParts(Operation *op, StringRef code, FlatSymbolRefAttr grid, std::optional<uint64_t> size,
+                                 int64_t rows) {
+  if (static_cast<bool>(grid) != size.has_value())
+    return op->emitOpError() << code << "3: has a " << (grid ? "grid and no size" : "size and no grid");
+  if (!grid)
+    return success();
+  FailureOr<Grid> found = Grid::lookup(op, grid);
+  if (failed(found))
+    return op->emitOpError() << code << "3: there is no grid " << grid
+                             << " with static sizes of at most 2^31 - 1 ranks";
+  if (rows < static_cast<int64_t>(llvm::divideCeil(*size, found->getShards())))
+    return op->emitOpError() << code << "3: " << found->getShards() << " shards of " << rows
+                             << " rows do not hold a table of " << *size;
+  return success();
+}
+
 LogicalResult EmbeddingOp::verify() {
   return verifyLookup(*this, "E", getTable().getType(), getIds().getType(), getResult().getType()); // E1, E2
+}
+
+LogicalResult EmbeddingOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyParts(*this, "E", getGridAttr(), getSize(), getTable().getType().getDimSize(0)); // E3
 }
 
 SmallVector<Value> EmbeddingOp::getResiduals() { return {getIds()}; }
 
 LogicalResult EmbeddingOp::buildAdjoint(OpBuilder &builder, Location loc, ValueRange residuals,
                                         ArrayRef<Value> resultCotangents, MutableArrayRef<Value> operandCotangents) {
-  operandCotangents[0] = EmbeddingGradOp::create(builder, loc, getTable().getType(), resultCotangents[0], residuals[0]);
+  operandCotangents[0] = EmbeddingGradOp::create(builder, loc, getTable().getType(), resultCotangents[0], residuals[0],
+                                                 getGridAttr(), getSizeAttr());
   return success();
 }
 
@@ -39,6 +61,10 @@ Component EmbeddingOp::getDefaultComponent() { return Component::Embedding; }
 
 LogicalResult EmbeddingGradOp::verify() {
   return verifyLookup(*this, "EG", getResult().getType(), getIds().getType(), getCotangent().getType()); // EG1, EG2
+}
+
+LogicalResult EmbeddingGradOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyParts(*this, "EG", getGridAttr(), getSize(), getResult().getType().getDimSize(0)); // EG3
 }
 
 Component EmbeddingGradOp::getDefaultComponent() { return Component::Embedding; }

@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "plateau/Dialect/MoE/IR/MoE.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
@@ -107,12 +108,86 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
 }
 
 LogicalResult ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, bool decay,
-                                    FloatAttr mean, FloatAttr deviation, FlatSymbolRefAttr) {
+                                    FloatAttr mean, FloatAttr deviation, FlatSymbolRefAttr shard,
+                                    std::optional<int64_t> rows) {
   if (name.empty())
     return emitError() << "a parameter needs a name";
   if (!mean.getValue().isFinite() || !deviation.getValue().isFinite() || deviation.getValueAsDouble() < 0)
     return emitError() << "parameter '" << name << "': mean and deviation must be finite, and deviation not negative";
+  if (rows && (!shard || *rows < 1))
+    return emitError() << "parameter '" << name << "': rows is " << *rows
+                       << ": it must be positive, and is for a tensor that a grid divides (shard)";
   return success();
+}
+
+LogicalResult ParameterAttr::verifyParts(function_ref<InFlightDiagnostic()> emitError, int64_t parts,
+                                         int64_t partRows) const {
+  if (!getRows() || llvm::divideCeil(*getRows(), parts) <= static_cast<uint64_t>(partRows))
+    return success();
+  return emitError() << "parameter '" << getName() << "' has " << *getRows() << " rows, and " << parts << " parts of "
+                     << partRows << " do not hold them";
+}
+
+LogicalResult VocabularyAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t size, int32_t,
+                                     APFloat labelSmoothing, APFloat zLoss, APFloat softcap) {
+  if (size < 1 || size > std::numeric_limits<int32_t>::max())
+    return emitError() << "a vocabulary of size " << size << ": it must be from 1 to 2^31 - 1";
+  auto isGood = [](const APFloat &value) { return value.isFinite() && !value.isNegative(); };
+  if (!isGood(labelSmoothing) || !isGood(zLoss) || !isGood(softcap) || labelSmoothing.convertToFloat() >= 1)
+    return emitError() << "label_smoothing must be in [0, 1), z_loss and softcap finite and not negative";
+  return success();
+}
+
+/// `<size = 8, ignore_index = -1, softcap = 30.0>`: what has its default is left out.
+Attribute VocabularyAttr::parse(AsmParser &parser, Type) {
+  int64_t size = 0, ignoreIndex = -100;
+  double smoothing = 0, zLoss = 0, softcap = 0;
+  llvm::StringSet<> seen;
+  auto parseField = [&]() -> ParseResult {
+    StringRef name;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    if (!seen.insert(name).second)
+      return parser.emitError(loc) << "'" << name << "' stands twice";
+    if (name == "size")
+      return parser.parseInteger(size);
+    if (name == "ignore_index")
+      return parser.parseInteger(ignoreIndex);
+    double *value = llvm::StringSwitch<double *>(name)
+                        .Case("label_smoothing", &smoothing)
+                        .Case("z_loss", &zLoss)
+                        .Case("softcap", &softcap)
+                        .Default(nullptr);
+    return value ? parser.parseFloat(*value)
+                 : parser.emitError(loc) << "expected size, ignore_index, label_smoothing, z_loss or softcap";
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseField))
+    return {};
+  if (ignoreIndex != static_cast<int32_t>(ignoreIndex)) {
+    parser.emitError(loc) << "ignore_index must have 32 bits";
+    return {};
+  }
+  auto narrow = [](double value) { return APFloat(static_cast<float>(value)); };
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), size, static_cast<int32_t>(ignoreIndex),
+                    narrow(smoothing), narrow(zLoss), narrow(softcap));
+}
+
+void VocabularyAttr::print(AsmPrinter &printer) const {
+  printer << "<size = " << getSize();
+  if (getIgnoreIndex() != -100)
+    printer << ", ignore_index = " << getIgnoreIndex();
+  auto print = [&](StringRef name, const APFloat &value) {
+    if (!value.isZero()) {
+      printer << ", " << name << " = ";
+      printer.printFloat(value);
+    }
+  };
+  print("label_smoothing", getLabelSmoothing());
+  print("z_loss", getZLoss());
+  print("softcap", getSoftcap());
+  printer << ">";
 }
 
 LogicalResult BatchAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t ranks, int64_t tokens,

@@ -73,7 +73,9 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
     `deviation` is not negative.
 
     `shard = @experts`: the argument is one of the equal parts, along dimension 0, in which the ranks along the last axis of that
-    grid hold the tensor; e counts in the whole tensor. Without it every rank holds the same tensor.
+    grid hold the tensor; e counts in the whole tensor. Without it every rank holds the same tensor. `rows = 49155`, positive, is the
+    whole tensor's size along dimension 0 where the parts hold more: the rows behind it are padding. They are zero and stay so, and
+    are in no file, count or digest.
 
     State that no gradient moves carries `moe.buffer = "name"` instead: static f32, zeros at first, the same on every rank. For each,
     `@loss` has a result with the role expert_counts, by which `@step` moves it.
@@ -83,18 +85,29 @@ def MoE_ParameterAttr : MoE_Attr<"Parameter", "parameter"> {
     "bool":$decay,
     "::mlir::FloatAttr":$mean,
     "::mlir::FloatAttr":$deviation,
-    OptionalParameter<"::mlir::FlatSymbolRefAttr">:$shard);
+    OptionalParameter<"::mlir::FlatSymbolRefAttr">:$shard,
+    OptionalParameter<"::std::optional<int64_t>">:$rows);
   let assemblyFormat = [{
-    `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation (`,` `shard` `=` $shard^)? `>`
+    `<` $name `,` `decay` `=` $decay `,` `mean` `=` $mean `,` `deviation` `=` $deviation (`,` `shard` `=` $shard^)?
+    (`,` `rows` `=` $rows^)? `>`
   }];
   let genVerifyDecl = 1;
   let builders = [
     AttrBuilder<(ins "::llvm::StringRef":$name, "bool":$decay, "double":$mean, "double":$deviation,
-                     CArg<"::mlir::FlatSymbolRefAttr", "{}">:$shard), [{
+                     CArg<"::mlir::FlatSymbolRefAttr", "{}">:$shard,
+                     CArg<"::std::optional<int64_t>", "::std::nullopt">:$rows), [{
       auto f64 = ::mlir::Float64Type::get($_ctxt);
-      return $_get($_ctxt, name, decay, ::mlir::FloatAttr::get(f64, mean), ::mlir::FloatAttr::get(f64, deviation), shard);
+      return $_get($_ctxt, name, decay, ::mlir::FloatAttr::get(f64, mean), ::mlir::FloatAttr::get(f64, deviation), shard,
+                   rows);
     }]>
   ];
+  let extraClassDeclaration = [{
+    /// The whole tensor's size along dimension 0, where ranks hold it in `parts` parts of `partRows` rows.
+    int64_t getWholeRows(int64_t parts, int64_t partRows) const { return getRows().value_or(parts * partRows); }
+    /// Whether `parts` parts of `partRows` rows hold the whole tensor; else an error is emitted.
+    ::llvm::LogicalResult verifyParts(::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError, int64_t parts,
+                                      int64_t partRows) const;
+  }];
 }
 
 def MoE_MemberAttr : MoE_Attr<"Member", "member"> {
@@ -147,6 +160,39 @@ def MoE_RoutingAttr : MoE_Attr<"Routing", "routing"> {
     `normalize` `=` $normalize `,` `scale` `=` $scale `>`
   }];
   let genVerifyDecl = 1;
+}
+
+def MoE_VocabularyAttr : MoE_Attr<"Vocabulary", "vocabulary"> {
+  let summary = "what a vocabulary loss does with logits and labels";
+  let description = [{
+    `#moe.vocabulary<size = 49155, ignore_index = -100, label_smoothing = 0.1, z_loss = 1.0e-4, softcap = 30.0>`. `size`, V, counts the
+    columns that exist; a table may have more rows, whose logits count as −inf. With x a logit and its bias:
+
+    - y = softcap · tanh(x / softcap), or x; then columns from V on are masked;
+    - lse = log Σ exp(y), loss = (1 − label_smoothing) · (lse − y[label]) + label_smoothing · (lse − Σ y / V) + z_loss · lse²;
+    - a row with the label `ignore_index` has the loss 0 and no gradient.
+
+    An option that is 0 is left out. V is from 1 to 2^31 − 1, `label_smoothing` in [0, 1), the others finite and not negative.
+  }];
+  let parameters = (ins
+    "int64_t":$size,
+    DefaultValuedParameter<"int32_t", "-100">:$ignoreIndex,
+    DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0f)">:$labelSmoothing,
+    DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0f)">:$zLoss,
+    DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0f)">:$softcap);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "int64_t":$size, CArg<"int32_t", "-100">:$ignoreIndex, CArg<"float", "0">:$labelSmoothing,
+                                   CArg<"float", "0">:$zLoss, CArg<"float", "0">:$softcap), [{
+    return $_get($_ctxt, size, ignoreIndex, ::llvm::APFloat(labelSmoothing), ::llvm::APFloat(zLoss), ::llvm::APFloat(softcap));
+  }]>];
+  let extraClassDeclaration = [{
+    bool hasSmoothing() const { return !getLabelSmoothing().isZero(); }
+    bool hasZLoss() const { return !getZLoss().isZero(); }
+    bool hasSoftcap() const { return !getSoftcap().isZero(); }
+    /// Numbers of a row's state: m, z, y, and the sum of the logits when labels are smoothed.
+    int64_t getStateSize() const { return hasSmoothing() ? 4 : 3; }
+  }];
 }
 
 #endif // PLATEAU_DIALECT_MOE_IR_MOEATTRS_TD
