@@ -111,6 +111,7 @@ Evaluator::Evaluator(int ranks, Mode mode, const std::atomic<bool> *interrupted)
   addRotaryOps(table);
   addAttentionOps(table);
   addVocabularyOps(table);
+  addVocabularyTileOps(table);
   addOptimizerOps(table);
   addRoutingOps(table);
   addBalanceOps(table);

@@ -136,6 +136,7 @@ void addNormOps(OpTable &table);
 void addRotaryOps(OpTable &table);
 void addAttentionOps(OpTable &table);
 void addVocabularyOps(OpTable &table);
+void addVocabularyTileOps(OpTable &table);
 void addOptimizerOps(OpTable &table);
 void addRoutingOps(OpTable &table);
 void addBalanceOps(OpTable &table);

@@ -26,18 +26,20 @@ static LogicalResult evaluateReshape(OpTy op, RankCall &call) {
   return success();
 }
 
+/// Where the points of a slice lie in `whole`: offsets may be known only now, sizes and strides are in the IR.
 template <typename OpTy>
-static bool isStatic(OpTy op) {
-  return !ShapedType::isDynamicShape(op.getStaticOffsets()) && !ShapedType::isDynamicShape(op.getStaticSizes()) &&
-         !ShapedType::isDynamicShape(op.getStaticStrides());
-}
-
-/// Where the points of a slice of static sizes lie in a tensor of `shape`.
-template <typename OpTy>
-static LinearForm getPositions(OpTy op, ArrayRef<int64_t> shape) {
+static FailureOr<LinearForm> getPositions(OpTy op, RankCall &call, const Tensor &whole) {
+  if (ShapedType::isDynamicShape(op.getStaticSizes()) || ShapedType::isDynamicShape(op.getStaticStrides()))
+    return call.fail("the interpreter knows slices of static sizes and strides only");
   LinearForm form;
-  for (auto [offset, step, stride] : llvm::zip_equal(op.getStaticOffsets(), op.getStaticStrides(), getStrides(shape))) {
-    form.constant += offset * stride;
+  for (auto [dimension, offset] : llvm::enumerate(op.getMixedOffsets())) {
+    int64_t first = isa<Value>(offset) ? call.read<int64_t>(cast<Value>(offset))[0] : *getConstantIntValue(offset);
+    int64_t step = op.getStaticStrides()[dimension], last = first + (op.getStaticSizes()[dimension] - 1) * step;
+    if (first < 0 || last >= whole.getShape()[dimension])
+      return call.fail("takes elements " + Twine(first) + " to " + Twine(last) + " of dimension " + Twine(dimension) +
+                       ", which has " + Twine(whole.getShape()[dimension]));
+    int64_t stride = getStrides(whole.getShape())[dimension];
+    form.constant += first * stride;
     form.coefficients.push_back(step * stride);
   }
   return form;
@@ -45,40 +47,51 @@ static LinearForm getPositions(OpTy op, ArrayRef<int64_t> shape) {
 
 template <Mode mode>
 static LogicalResult evaluateExtractSlice(tensor::ExtractSliceOp op, RankCall &call) {
-  if (ShapedType::isDynamicShape(op.getStaticSizes()) || ShapedType::isDynamicShape(op.getStaticStrides()))
-    return call.fail("the interpreter knows slices of static sizes and strides only");
   const Tensor &source = call.get(op.getSource());
-  LinearForm position;
-  for (auto [dimension, offset] : llvm::enumerate(op.getMixedOffsets())) {
-    int64_t first = isa<Value>(offset) ? call.read<int64_t>(cast<Value>(offset))[0] : *getConstantIntValue(offset);
-    int64_t step = op.getStaticStrides()[dimension], last = first + (op.getStaticSizes()[dimension] - 1) * step;
-    if (first < 0 || last >= source.getShape()[dimension])
-      return call.fail("takes elements " + Twine(first) + " to " + Twine(last) + " of dimension " + Twine(dimension) +
-                       ", which has " + Twine(source.getShape()[dimension]));
-    int64_t stride = getStrides(source.getShape())[dimension];
-    position.constant += first * stride;
-    position.coefficients.push_back(step * stride);
-  }
+  FailureOr<LinearForm> position = getPositions(op, call, source);
+  if (failed(position))
+    return failure();
   Tensor result = makeUndefined(op.getType(), mode);
   const void *from = getElements(source);
   void *to = getMutableElements(result);
   int64_t next = 0; // unit dimensions that the result drops do not change the order
   forEachPoint(op.getStaticSizes(),
-               [&](ArrayRef<int64_t> point) { storeCell(to, next++, loadCell(from, position(point))); });
+               [&](ArrayRef<int64_t> point) { storeCell(to, next++, loadCell(from, (*position)(point))); });
   call.set(op.getResult(), std::move(result));
   return success();
 }
 
 static LogicalResult evaluateInsertSlice(tensor::InsertSliceOp op, RankCall &call) {
-  if (!isStatic(op))
-    return call.fail("the interpreter knows slices of static offsets, sizes and strides only");
   Tensor result = call.get(op.getDest()).copy();
-  LinearForm position = getPositions(op, result.getShape());
+  FailureOr<LinearForm> position = getPositions(op, call, result);
+  if (failed(position))
+    return failure();
   const void *from = getElements(call.get(op.getSource()));
   void *to = getMutableElements(result);
   int64_t next = 0;
   forEachPoint(op.getStaticSizes(),
-               [&](ArrayRef<int64_t> point) { storeCell(to, position(point), loadCell(from, next++)); });
+               [&](ArrayRef<int64_t> point) { storeCell(to, (*position)(point), loadCell(from, next++)); });
+  call.set(op.getResult(), std::move(result));
+  return success();
+}
+
+template <Mode mode>
+static LogicalResult evaluateConcat(tensor::ConcatOp op, RankCall &call) {
+  Tensor result = makeUndefined(op.getType(), mode);
+  void *to = getMutableElements(result);
+  SmallVector<int64_t> strides = getStrides(result.getShape());
+  int64_t start = 0; // where the next input begins along the dimension
+  for (Value input : op.getInputs()) {
+    const Tensor &part = call.get(input);
+    const void *from = getElements(part);
+    int64_t next = 0;
+    LinearForm position;
+    position.constant = start * strides[op.getDim()];
+    position.coefficients = strides;
+    forEachPoint(part.getShape(),
+                 [&](ArrayRef<int64_t> point) { storeCell(to, position(point), loadCell(from, next++)); });
+    start += part.getShape()[op.getDim()];
+  }
   call.set(op.getResult(), std::move(result));
   return success();
 }
@@ -107,5 +120,6 @@ void interpreter::addTensorOps(OpTable &table) {
   table.add<tensor::ExtractSliceOp>(evaluateExtractSlice<Mode::Float64>, evaluateExtractSlice<Mode::Exact>,
                                     Access::Moves);
   table.add<tensor::InsertSliceOp>(evaluateInsertSlice, evaluateInsertSlice, Access::Moves);
+  table.add<tensor::ConcatOp>(evaluateConcat<Mode::Float64>, evaluateConcat<Mode::Exact>, Access::Moves);
   table.add<tensor::SplatOp>(evaluateSplat<Mode::Float64>, evaluateSplat<Mode::Exact>, Access::Moves);
 }

@@ -19,7 +19,8 @@
 // too: it follows from the row of logits, the bias and the routing alone. Sums (over rows, tokens, heads, ranks, the
 // summed dimension of a product) are sums in the field. So a rewrite that only permutes, splits or reorders sums gives
 // the same bits, and one that changes what is computed does not. Comparisons, minimum, maximum and absolute value take
-// the representative nearest to zero: small integers behave as integers.
+// the representative nearest to zero: small integers behave as integers. The states of a vocabulary loss by tiles
+// rescale a running sum, which no hash can do: those ops have no exact value, and say so.
 //===----------------------------------------------------------------------===//
 
 #ifndef PLATEAU_INTERPRETER_INTERPRETER_H

@@ -236,7 +236,8 @@ TEST_F(Exact, EveryElementOfARowCounts) {
   StringRef text = R"mlir(
     func.func @f(%x: tensor<2x3xf32>, %w: tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>) {
       %y, %i = moe.rms_norm %x, %w epsilon(1.0) : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
-      %z = moe.log_softmax %x : tensor<2x3xf32>
+      %z, %z_lse = moe.log_softmax %x vocabulary<size = 3>
+        : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
       return %y, %z, %i : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>
     })mlir";
   std::vector<Numbers> arguments = {getRandom(6), getRandom(3)};

@@ -170,12 +170,15 @@ TEST_F(Gradient, AttentionByItsInterface) {
 TEST_F(Gradient, LogSoftmax) {
   checkGradientOp(R"mlir(
     func.func @forward(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
-      %y = moe.log_softmax %x : tensor<3x4xf32>
+      %y, %y_lse = moe.log_softmax %x vocabulary<size = 4>
+        : (tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3xf32>)
       return %y : tensor<3x4xf32>
     }
     func.func @gradient(%dy: tensor<3x4xf32>, %x: tensor<3x4xf32>) -> tensor<3x4xf32> {
-      %y = moe.log_softmax %x : tensor<3x4xf32>
-      %dx = moe.log_softmax_grad %dy, %y : tensor<3x4xf32>
+      %y, %y_lse = moe.log_softmax %x vocabulary<size = 4>
+        : (tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3xf32>)
+      %dx = moe.log_softmax_grad %dy, %y, %y_lse vocabulary<size = 4>
+        : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3xf32>) -> tensor<3x4xf32>
       return %dx : tensor<3x4xf32>
     })mlir",
                   {getRandom(12)}, {0});
@@ -183,17 +186,22 @@ TEST_F(Gradient, LogSoftmax) {
 
 TEST_F(Gradient, NegativeLogLikelihood) {
   checkGradientOp(R"mlir(
-    func.func @forward(%p: tensor<4x3xf32>, %labels: tensor<4xi32>) -> tensor<f32> {
+    func.func @forward(%p: tensor<4x3xf32>, %p_lse: tensor<4xf32>, %labels: tensor<4xi32>) -> tensor<f32> {
       %count = moe.count_labels %labels ignore_index(-100) : tensor<4xi32>
-      %loss = moe.nll %p, %labels, %count ignore_index(-100) : tensor<4x3xf32>, tensor<4xi32>
+      %loss_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 3>
+        : (tensor<4x3xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+      %loss = moe.mean_loss %loss_rows over %count : tensor<4xf32>
       return %loss : tensor<f32>
     }
-    func.func @gradient(%dl: tensor<f32>, %p: tensor<4x3xf32>, %labels: tensor<4xi32>) -> tensor<4x3xf32> {
+    func.func @gradient(%dl: tensor<f32>, %p: tensor<4x3xf32>, %p_lse: tensor<4xf32>, %labels: tensor<4xi32>)
+        -> tensor<4x3xf32> {
       %count = moe.count_labels %labels ignore_index(-100) : tensor<4xi32>
-      %dp = moe.nll_grad %dl, %labels, %count ignore_index(-100) : tensor<4xi32> -> tensor<4x3xf32>
+      %dl_rows = moe.mean_loss_grad %dl over %count : tensor<4xf32>
+      %dp, %dp_lse = moe.nll_grad %dl_rows, %p_lse, %labels vocabulary<size = 3>
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xi32>) -> (tensor<4x3xf32>, tensor<4xf32>)
       return %dp : tensor<4x3xf32>
     })mlir",
-                  {getRandom(12), {2, -100, 0, 2}}, {0});
+                  {getRandom(12), getRandom(4), {2, -100, 0, 2}}, {0});
 }
 
 TEST_F(Gradient, Embedding) {
@@ -258,9 +266,12 @@ constexpr StringLiteral smallLoss = R"mlir(
       %x = moe.embedding %t, %ids : (tensor<4x3xf32>, tensor<5xi32>) -> tensor<5x3xf32>
       %y, %inverse = moe.rms_norm %x, %w epsilon(1.0e-03)
           : (tensor<5x3xf32>, tensor<3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
-      %p = moe.log_softmax %y : tensor<5x3xf32>
+      %p, %p_lse = moe.log_softmax %y vocabulary<size = 3>
+        : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
       %count = moe.count_labels %labels ignore_index(-100) : tensor<5xi32>
-      %loss = moe.nll %p, %labels, %count ignore_index(-100) : tensor<5x3xf32>, tensor<5xi32>
+      %loss_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 3>
+        : (tensor<5x3xf32>, tensor<5xf32>, tensor<5xi32>) -> tensor<5xf32>
+      %loss = moe.mean_loss %loss_rows over %count : tensor<5xf32>
       return %loss : tensor<f32>
     })mlir";
 
@@ -268,14 +279,18 @@ constexpr StringLiteral smallLoss = R"mlir(
 constexpr StringLiteral smallLossWithCheckpoint = R"mlir(
     func.func @f(%t: tensor<4x3xf32>, %w: tensor<3xf32>, %ids: tensor<5xi32>, %labels: tensor<5xi32>) -> tensor<f32> {
       %x = moe.embedding %t, %ids : (tensor<4x3xf32>, tensor<5xi32>) -> tensor<5x3xf32>
-      %p = moe.checkpoint (%a = %x : tensor<5x3xf32>, %b = %w : tensor<3xf32>) -> tensor<5x3xf32> {
+      %p, %p_lse = moe.checkpoint (%a = %x : tensor<5x3xf32>, %b = %w : tensor<3xf32>)
+          -> (tensor<5x3xf32>, tensor<5xf32>) {
         %y, %inverse = moe.rms_norm %a, %b epsilon(1.0e-03)
             : (tensor<5x3xf32>, tensor<3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
-        %q = moe.log_softmax %y : tensor<5x3xf32>
-        moe.yield %q : tensor<5x3xf32>
+        %q, %q_lse = moe.log_softmax %y vocabulary<size = 3>
+          : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
+        moe.yield %q, %q_lse : tensor<5x3xf32>, tensor<5xf32>
       }
       %count = moe.count_labels %labels ignore_index(-100) : tensor<5xi32>
-      %loss = moe.nll %p, %labels, %count ignore_index(-100) : tensor<5x3xf32>, tensor<5xi32>
+      %loss_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 3>
+        : (tensor<5x3xf32>, tensor<5xf32>, tensor<5xi32>) -> tensor<5xf32>
+      %loss = moe.mean_loss %loss_rows over %count : tensor<5xf32>
       return %loss : tensor<f32>
     })mlir";
 

@@ -108,7 +108,8 @@ TEST_F(ModelOps, LogSoftmax) {
   double infinity = std::numeric_limits<double>::infinity();
   auto results = evaluate(R"mlir(
     func.func @f(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
-      %y = moe.log_softmax %x : tensor<3x2xf32>
+      %y, %y_lse = moe.log_softmax %x vocabulary<size = 2>
+        : (tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3xf32>)
       return %y : tensor<3x2xf32>
     })mlir",
                           {{0, std::log(3.0), 1e4, 1e4, 7, -infinity}});
@@ -119,32 +120,37 @@ TEST_F(ModelOps, LogSoftmax) {
 }
 
 constexpr StringLiteral loss = R"mlir(
-    func.func @f(%p: tensor<3x2xf32>, %labels: tensor<3xi32>) -> (tensor<f32>, tensor<f32>, tensor<3x2xf32>) {
+    func.func @f(%p: tensor<3x2xf32>, %p_lse: tensor<3xf32>, %labels: tensor<3xi32>)
+        -> (tensor<f32>, tensor<f32>, tensor<3x2xf32>) {
       %count = moe.count_labels %labels ignore_index(-100) : tensor<3xi32>
-      %loss = moe.nll %p, %labels, %count ignore_index(-100) : tensor<3x2xf32>, tensor<3xi32>
+      %loss_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 2>
+        : (tensor<3x2xf32>, tensor<3xf32>, tensor<3xi32>) -> tensor<3xf32>
+      %loss = moe.mean_loss %loss_rows over %count : tensor<3xf32>
       %two = arith.constant dense<2.0> : tensor<f32>
-      %dp = moe.nll_grad %two, %labels, %count ignore_index(-100) : tensor<3xi32> -> tensor<3x2xf32>
+      %two_rows = moe.mean_loss_grad %two over %count : tensor<3xf32>
+      %dp, %dp_lse = moe.nll_grad %two_rows, %p_lse, %labels vocabulary<size = 2>
+        : (tensor<3xf32>, tensor<3xf32>, tensor<3xi32>) -> (tensor<3x2xf32>, tensor<3xf32>)
       return %count, %loss, %dp : tensor<f32>, tensor<f32>, tensor<3x2xf32>
     })mlir";
 
 TEST_F(ModelOps, NegativeLogLikelihood) {
-  auto results = evaluate(loss, {{-1, -2, -3, -4, -5, -6}, {1, -100, 0}});
+  auto results = evaluate(loss, {{-1, -2, -3, -4, -5, -6}, {7, 8, 9}, {1, -100, 0}});
   EXPECT_EQ(results[0], Numbers({2}));
   EXPECT_EQ(results[1], Numbers({3.5}));
   EXPECT_EQ(results[2], Numbers({0, -1, 0, 0, -1, 0}));
 }
 
 TEST_F(ModelOps, NegativeLogLikelihoodOfNothing) {
-  auto results = evaluate(loss, {{-1, -2, -3, -4, -5, -6}, {-100, -100, -100}});
+  auto results = evaluate(loss, {{-1, -2, -3, -4, -5, -6}, {7, 8, 9}, {-100, -100, -100}});
   EXPECT_EQ(results[0], Numbers({0}));
   EXPECT_EQ(results[1], Numbers({0}));
   EXPECT_EQ(results[2], Numbers(6, 0));
 }
 
 TEST_F(ModelOps, NegativeLogLikelihoodRefusesLabels) {
-  EXPECT_EQ(getErrors(loss, {Numbers(6, 0), {1, 2, 0}}),
+  EXPECT_EQ(getErrors(loss, {Numbers(6, 0), Numbers(3, 0), {1, 2, 0}}),
             "'moe.nll' op rank 0: row 1 has label 2, which is neither -100 (ignored) nor one of the 2 columns\n");
-  EXPECT_EQ(getErrors(loss, {Numbers(6, 0), {1, 0, -1}}),
+  EXPECT_EQ(getErrors(loss, {Numbers(6, 0), Numbers(3, 0), {1, 0, -1}}),
             "'moe.nll' op rank 0: row 2 has label -1, which is neither -100 (ignored) nor one of the 2 columns\n");
 }
 
