@@ -35,6 +35,8 @@ static llvm::SmallDenseSet<int64_t> getHandedOn(LoopOp loop, Value yielded) {
       work.push_back(view.getSource());
     } else if (auto join = dyn_cast<JoinOp>(op)) {
       llvm::append_range(work, join.getParts());
+    } else if (auto update = dyn_cast<UpdateOp>(op)) {
+      work.append({update.getSource(), update.getPart()});
     } else if (auto inner = dyn_cast<LoopOp>(op); inner && loop->isProperAncestor(inner)) {
       int64_t index = cast<OpResult>(value).getResultNumber();
       work.append({inner.getInits()[index], inner.getYield().getValues()[index]});
@@ -118,6 +120,9 @@ int64_t mlir::plateau::sched::getPrefixTripCount(LoopOp loop) {
   loop->walk([&](Operation *op) {
     if (auto lane = dyn_cast<LaneOpInterface>(op))
       lanes.insert(static_cast<int64_t>(lane.getLane()));
+    // A value that is written part by part has a writer of any distance.
+    if (isa<UpdateOp>(op))
+      isPeriodic = false;
     auto view = dyn_cast<ViewOp>(op);
     if (!view)
       return;

@@ -21,6 +21,7 @@ private:
   LogicalResult runLaneOp(LaneOpInterface op);
   LogicalResult runView(ViewOp view);
   LogicalResult runJoin(JoinOp join);
+  LogicalResult runUpdate(UpdateOp update);
   LogicalResult runHostOp(Operation *op, ValueRange waits, ValueRange values);
 
   /// Counts a call, or an iteration of a loop.
@@ -157,6 +158,35 @@ LogicalResult Expansion::runJoin(JoinOp join) {
   return success();
 }
 
+LogicalResult Expansion::runUpdate(UpdateOp update) {
+  for (Value operand : update->getOperands())
+    if (!contents.contains(operand))
+      return emitUnknown(update, operand);
+  const ReadRange &source = contents.at(update.getSource()), &part = contents.at(update.getPart());
+  if (part.begin < source.begin || part.end > source.end) // U2
+    return update.emitOpError() << "U2: has a part at bytes " << part.begin << " ... " << part.end
+                                << ", and its source lies at " << source.begin << " ... " << source.end;
+  ReadRange range;
+  static_cast<ByteRange &>(range) = source;
+  // What lies before the part, the part, and what lies behind it. Neighbours of one writer are one piece.
+  auto add = [&](Piece piece) {
+    if (piece.begin >= piece.end)
+      return;
+    if (!range.pieces.empty() && range.pieces.back().end == piece.begin && range.pieces.back().writer == piece.writer)
+      range.pieces.back().end = piece.end;
+    else
+      range.pieces.push_back(piece);
+  };
+  for (const Piece &piece : source.pieces)
+    add({piece.begin, std::min(piece.end, part.begin), piece.writer});
+  for (const Piece &piece : part.pieces)
+    add(piece);
+  for (const Piece &piece : source.pieces)
+    add({std::max(piece.begin, part.end), piece.end, piece.writer});
+  contents[update.getResult()] = std::move(range);
+  return success();
+}
+
 LogicalResult Expansion::runLaneOp(LaneOpInterface op) {
   FailureOr<Node *> added = addNode(op);
   if (failed(added))
@@ -231,6 +261,8 @@ LogicalResult Expansion::run(Block &block) {
       result = runView(view);
     else if (auto join = dyn_cast<JoinOp>(op))
       result = runJoin(join);
+    else if (auto update = dyn_cast<UpdateOp>(op))
+      result = runUpdate(update);
     else if (auto loop = dyn_cast<LoopOp>(op))
       result = runLoop(loop);
     else if (auto slot = dyn_cast<SlotOp>(op))

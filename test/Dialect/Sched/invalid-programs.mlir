@@ -18,6 +18,33 @@ sched.program @join_j1_terms ranks(1) {
 
 // -----
 
+#t = #sched.tag<"op", dense, forward>
+sched.program @update_u1_elsewhere ranks(1) {
+  sched.lane compute
+  %s = sched.slot in device tag #t : memref<4xf32>
+  %o = sched.slot in device tag #t : memref<2xf32>
+  %e, %v:2 = sched.launch "f"([]) on compute writes(%s, %o : memref<4xf32>, memref<2xf32>) tag #t
+  // expected-error @+1 {{U1: has a part that does not lie where the source does}}
+  %u = sched.update %v#0 with %v#1 : memref<4xf32>, memref<2xf32>
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+sched.program @update_u1_ring ranks(1) {
+  sched.lane compute
+  %s = sched.slot in device ring 2 tag #t : memref<4xf32>
+  %p0 = sched.view %s[0] ring(0) : memref<4xf32> to memref<4xf32>
+  %p1 = sched.view %s[0] ring(1) : memref<4xf32> to memref<2xf32>
+  %e, %v:2 = sched.launch "f"([]) on compute writes(%p0, %p1 : memref<4xf32>, memref<2xf32>) tag #t
+  // expected-error @+1 {{U1: has a part that does not lie where the source does}}
+  %u = sched.update %v#0 with %v#1 : memref<4xf32>, memref<2xf32>
+  sched.return
+}
+
+// -----
+
 sched.program @loop_l1_downwards ranks(1) {
   // expected-error @+1 {{L1: goes from 0 to -1}}
   sched.loop %i = 0 to -1 {

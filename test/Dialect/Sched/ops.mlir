@@ -57,6 +57,9 @@ sched.program @step ranks(2) {
   %e5, %r1 = sched.copy on compute reads(%from : memref<2xf32>) writes(%rest : memref<2xf32>) tag #copy
   // CHECK: sched.join %{{.*}} from(%{{.*}}, %{{.*}} : memref<2xf32>, memref<2xf32>) : memref<4xf32>
   %result = sched.join %out from(%r0, %r1 : memref<2xf32>, memref<2xf32>) : memref<4xf32>
+  %e6, %r2 = sched.copy on compute reads(%r0 : memref<2xf32>) writes(%rest : memref<2xf32>) tag #copy
+  // CHECK: sched.update %{{.*}} with %{{.*}} : memref<4xf32>, memref<2xf32>
+  %again = sched.update %result with %r2 : memref<4xf32>, memref<2xf32>
   // CHECK: sched.return %{{.*}} : memref<4xf32>
-  sched.return %result : memref<4xf32>
+  sched.return %again : memref<4xf32>
 }

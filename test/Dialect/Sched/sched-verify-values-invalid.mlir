@@ -104,3 +104,63 @@ sched.program @right ranks(1) {
   %e4 = sched.launch "f"([]) on compute reads(%rest : memref<3xf32>) tag #t
   sched.return
 }
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+
+// An update stands for its part and for what its source holds around it. Its source is overwritten there.
+sched.program @va1_update_source ranks(1) {
+  sched.lane compute
+  %s = sched.slot in device tag #t : memref<4xf32>
+  // expected-note @below {{write #0 of sched.launch "f"}}
+  %e0, %v = sched.launch "f"([]) on compute writes(%s : memref<4xf32>) tag #t
+  %part = sched.view %s[4] : memref<4xf32> to memref<2xf32>
+  // expected-note @below {{write #0 of sched.launch "g"}}
+  %e1, %w = sched.launch "g"([]) on compute writes(%part : memref<2xf32>) tag #t
+  %u = sched.update %v with %w : memref<4xf32>, memref<2xf32>
+  %e2 = sched.launch "right"([]) on compute reads(%u : memref<4xf32>) tag #t
+  // expected-error @below {{VA1: read #0 of sched.launch "wrong" on compute, bytes 4 ... 12 of the slot of op, names what sched.launch "f" on compute wrote, and finds what sched.launch "g" on compute wrote}}
+  %e3 = sched.launch "wrong"([]) on compute reads(%v : memref<4xf32>) tag #t
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+
+// In a loop: the rows of earlier iterations are those that they wrote, and nobody else.
+sched.program @va1_update_loop ranks(1) {
+  sched.lane compute
+  %s = sched.slot in device tag #t : memref<4xf32>
+  %first = sched.view %s[0] : memref<4xf32> to memref<1xf32>
+  %e0, %v = sched.launch "f"([]) on compute writes(%s : memref<4xf32>) tag #t
+  %r = sched.loop %i = 0 to 4 iter(%a = %v) : memref<4xf32> {
+    %p = sched.view %s[0] index(%i) stride(4) : memref<4xf32> to memref<1xf32>
+    // expected-note @below {{write #0 of sched.launch "g" on compute in iteration 0}}
+    %e1, %w = sched.launch "g"([]) on compute writes(%p : memref<1xf32>) tag #t
+    %u = sched.update %a with %w : memref<4xf32>, memref<1xf32>
+    sched.yield %u : memref<4xf32>
+  }
+  // expected-note @below {{write #0 of sched.launch "h"}}
+  %e2, %x = sched.launch "h"([]) on compute writes(%first : memref<1xf32>) tag #t
+  // expected-error @below {{VA1: read #0 of sched.launch "wrong" on compute, bytes 0 ... 4 of the slot of op, names what sched.launch "g" on compute in iteration 0 wrote, and finds what sched.launch "h" on compute wrote}}
+  %e3 = sched.launch "wrong"([]) on compute reads(%r : memref<4xf32>) tag #t
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+
+sched.program @u2 ranks(1) {
+  sched.lane compute
+  %s = sched.slot in device tag #t : memref<4xf32>
+  %low = sched.view %s[0] : memref<4xf32> to memref<2xf32>
+  %high = sched.view %s[4] : memref<4xf32> to memref<2xf32>
+  %e0, %v = sched.launch "f"([]) on compute writes(%low : memref<2xf32>) tag #t
+  %e1, %w = sched.launch "g"([]) on compute writes(%high : memref<2xf32>) tag #t
+  // expected-error @below {{U2: has a part at bytes 4 ... 12, and its source lies at 0 ... 8}}
+  %u = sched.update %v with %w : memref<2xf32>, memref<2xf32>
+  sched.return
+}

@@ -183,6 +183,17 @@ private:
     at(join.getResult()) = whole;
   }
 
+  void runUpdate(UpdateOp update) {
+    Item whole = at(update.getSource());
+    const Item &part = at(update.getPart());
+    if (part.memory != whole.memory || part.begin < whole.begin ||
+        part.begin + part.bytes.size() > whole.begin + whole.bytes.size())
+      outcome.faults.push_back("a part lies outside what it updates");
+    else
+      std::copy(part.bytes.begin(), part.bytes.end(), whole.bytes.begin() + (part.begin - whole.begin));
+    at(update.getResult()) = whole;
+  }
+
   void runLoop(LoopOp loop) {
     std::vector<Item> carried;
     for (Value init : loop.getInits())
@@ -228,6 +239,7 @@ private:
           .Case([&](NoEventOp none) { at(none.getEvent()).event = 1; })
           .Case([&](ViewOp view) { runView(view); })
           .Case([&](JoinOp join) { runJoin(join); })
+          .Case([&](UpdateOp update) { runUpdate(update); })
           .Case([&](LoopOp loop) { runLoop(loop); })
           .Case([&](LaneOpInterface call) { runCall(call); })
           .Case([&](ReturnOp end) {

@@ -30,11 +30,13 @@ class FuzzTest : public SchedTest {
 protected:
   /// Calls `judge(program, timeline)` for `wanted` programs of so few calls that all their orders can be looked at.
   template <typename Judge>
-  void forEachSmallProgram(unsigned seed, int wanted, Judge judge) {
+  void forEachSmallProgram(unsigned seed, int wanted, Judge judge, double update = 0) {
     std::mt19937 random(seed);
     for (int number = 0, judged = 0; judged < wanted && !HasFatalFailure(); ++number) {
       ASSERT_LT(number, 20 * wanted);
-      RandomSchedule program = getRandomSchedule(random, getHabits(random));
+      Habits habits = getHabits(random);
+      habits.update = update;
+      RandomSchedule program = getRandomSchedule(random, habits);
       if (program.calls.size() > 16)
         continue;
       ProgramOp op = parseQuietly(program);
@@ -103,6 +105,34 @@ TEST_F(FuzzTest, VerdictIsThatOfAllRuns) {
   }
   for (const char *name : {"accepted", "refused", "HZ1", "HZ2", "HZ3", "VA1", "VA2", "FE1"})
     EXPECT_GE(counts[name], wanted / 50) << name;
+}
+
+// Values that are written part by part. (An earlier writer is not named beside one that races with it, so only the
+// kinds of faults are compared.)
+TEST_F(FuzzTest, VerdictOnUpdatesIsThatOfAllRuns) {
+  constexpr int wanted = 3000;
+  constexpr size_t mostStates = 4000;
+  int accepted = 0, wrong = 0, updates = 0;
+  auto judge = [&](const RandomSchedule &program, const Timeline &timeline) {
+    if (program.text.find("sched.update") == std::string::npos)
+      return;
+    ++updates;
+    std::map<std::string, bool> verdict = getVerdict(timeline);
+    Runs runs = simulate(program, mostStates);
+    ASSERT_EQ(verdict["HZ"], runs.hasRace || runs.hasRaceInside || runs.hasEarlyHostRead) << program.text;
+    ASSERT_EQ(verdict["FE"], runs.hasUnfencedTable) << program.text;
+    ASSERT_EQ(verdict["VA"], runs.hasWrongReadInOrder) << program.text;
+    bool isAccepted = !verdict["HZ"] && !verdict["VA"] && !verdict["FE"];
+    if (isAccepted)
+      ASSERT_FALSE(runs.hasWrongRead) << program.text;
+    accepted += isAccepted;
+    wrong += verdict["VA"];
+  };
+  forEachSmallProgram(77, wanted, judge, /*update=*/0.9);
+  std::printf("with updates %d, accepted %d, wrong values %d\n", updates, accepted, wrong);
+  EXPECT_GE(updates, wanted / 20);
+  EXPECT_GE(accepted, updates / 20);
+  EXPECT_GE(wrong, updates / 20);
 }
 
 // The runtime itself, with lanes in drawn orders, against the checkers and against all orders that there are: what is

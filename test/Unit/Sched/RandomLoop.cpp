@@ -30,7 +30,7 @@ struct Draw {
   std::mt19937_64 random;
   const RandomLoopOptions &options;
   std::string before, body, behind;
-  std::vector<Current> values;
+  std::vector<Current> values, rowwise;
   std::vector<Event> events;
   std::vector<std::string> arguments, inits, types, yields, kept;
   std::vector<int64_t> outs; ///< Bytes of an iteration's part of each output.
@@ -85,6 +85,17 @@ struct Draw {
       outs.push_back(size());
       before += llvm::formatv("%out{0} = sched.buffer {1} writable in device tag #t : memref<{2}x{3}xi8>\n",
                               outs.size() - 1, buffers++, rows(), outs.back());
+    }
+    // Values that are written again row by row, a row by each iteration and perhaps two stages.
+    for (int64_t i = below(3); i > 0; --i) {
+      int64_t bytes = size();
+      std::string place = name("rowwise"), init = name("init"), argument = name("a"), typeText;
+      typeText = llvm::formatv("memref<{0}x{1}xi8>", rows(), bytes);
+      before += llvm::formatv("{0} = sched.slot in device tag #t : {1}\n"
+                              "{2}e, {2} = sched.launch \"init\"([]) on compute writes({0} : {1}) tag #t\n",
+                              place, typeText, init);
+      rowwise.push_back({argument, place, bytes, below(options.stages), static_cast<int64_t>(yields.size())});
+      carry(argument, init, typeText, argument);
     }
     // A value that goes round a ring: read where the iteration before wrote it. With five places it may wait three
     // times.
@@ -242,6 +253,9 @@ struct Draw {
           events.push_back({arguments[i], options.hasConflicts ? 0 : *firstWait});
       for (int64_t n = 1 + below(4); n > 0; --n)
         drawCall(stage);
+      for (Current &whole : rowwise)
+        if (*whole.stage == stage || (options.hasConflicts && chance(30)))
+          updateRow(stage, whole);
     }
     std::string results;
     for (size_t i = 0; i < yields.size(); ++i) {
@@ -263,6 +277,25 @@ struct Draw {
                .str() +
            body + llvm::formatv("sched.yield {0} : {1}\n}\n", llvm::join(yields, ", "), llvm::join(types, ", ")).str() +
            behind + llvm::formatv("sched.return {0} : {1}\n", results, llvm::join(kept, ", ")).str();
+  }
+
+  /// A call writes the iteration's row of a value, perhaps after reading it.
+  void updateRow(int64_t stage, Current &whole) {
+    std::string place = name("place"), old = name("old"), next = name("u"), wholeType;
+    wholeType = llvm::formatv("memref<{0}x{1}xi8>", rows(), whole.bytes);
+    body += llvm::formatv("{0} = sched.view {1}[{2}] index(%i) stride({3}) : {4} to {5}\n", place, whole.place,
+                          whole.bytes, whole.bytes, wholeType, type(whole.bytes));
+    Operands reads;
+    if (chance(50)) {
+      body += llvm::formatv("{0} = sched.view {1}[{2}] index(%i) stride({3}) : {4} to {5}\n", old, whole.value,
+                            whole.bytes, whole.bytes, wholeType, type(whole.bytes));
+      reads.add(old, type(whole.bytes));
+    }
+    std::string row = call(stage, reads, place, whole.bytes);
+    body += llvm::formatv("{0} = sched.update {1} with {2} : {3}, {4}\n", next, whole.value, row, wholeType,
+                          type(whole.bytes));
+    whole.value = next;
+    yields[static_cast<size_t>(whole.carried)] = next;
   }
 
   /// A later stage reads the value that goes round, into a slot of its own.

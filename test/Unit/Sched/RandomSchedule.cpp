@@ -18,8 +18,8 @@ struct Slot {
 };
 
 struct Statement {
-  enum Kind { View, Join, Call, Loop, Fence, Return } kind;
-  std::string name = {}; ///< Of a view, a join, an event, a counter.
+  enum Kind { View, Join, Update, Call, Loop, Fence, Return } kind;
+  std::string name = {}; ///< Of a view, a join, an update, an event, a counter.
   std::string source = {};
   int unit = 0, units = 0;
   std::optional<int> ring = std::nullopt;
@@ -225,6 +225,8 @@ private:
       addCall(body, scope, call);
       if (call.writes.size() == 2 && chance(0.5))
         addJoin(body, scope, call);
+      if (habits.update > 0 && !call.writes.empty() && chance(habits.update))
+        addUpdate(body, scope, call);
     }
   }
 
@@ -253,6 +255,23 @@ private:
         scope.values.push_back(join.name);
         return;
       }
+  }
+
+  /// A value of a slot of two units, of which the call has written a part.
+  void addUpdate(std::vector<Statement> &body, Scope &scope, const Statement &call) {
+    for (const Statement &view : body)
+      if (view.kind == Statement::View && view.name == call.writes.front() && !view.ring)
+        for (const std::string &value : scope.values)
+          if (types[value].place == view.source && types[value].units > view.units) {
+            Statement update{Statement::Update};
+            update.name = fresh();
+            update.source = value;
+            update.reads = {call.results.front()};
+            types[update.name] = types[value];
+            body.push_back(update);
+            scope.values.push_back(update.name);
+            return;
+          }
   }
 
   void addLoop(std::vector<Statement> &program, Scope &scope, bool isInner = false) {
@@ -360,6 +379,10 @@ private:
         text +=
             op.name + " = sched.join " + op.source + " from(" + list(op.reads, true) + ") : " + typeOf(op.name) + "\n";
         break;
+      case Statement::Update:
+        text += op.name + " = sched.update " + op.source + " with " + op.reads[0] + " : " + typeOf(op.source) + ", " +
+                typeOf(op.reads[0]) + "\n";
+        break;
       case Statement::Call:
         text += op.name;
         for (const std::string &result : op.results)
@@ -433,6 +456,14 @@ private:
           for (size_t unit = 0; unit < part.writers.size(); ++unit)
             content.writers[part.begin - content.begin + unit] = part.writers[unit];
         }
+        contents[op.name] = content;
+        break;
+      }
+      case Statement::Update: {
+        Content content = contents.at(op.source);
+        const Content &part = contents.at(op.reads[0]);
+        for (size_t unit = 0; unit < part.writers.size(); ++unit)
+          content.writers[part.begin - content.begin + unit] = part.writers[unit];
         contents[op.name] = content;
         break;
       }

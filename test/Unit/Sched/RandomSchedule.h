@@ -47,6 +47,7 @@ struct Habits {
   bool hasTables = true;
   bool isOneLoop = false; ///< One long loop with a few calls around it.
   double nest = 0;        ///< That a loop has a loop inside.
+  double update = 0;      ///< That a part that is written updates a value of the whole.
 };
 
 struct RandomSchedule {

@@ -77,7 +77,8 @@ static LogicalResult verifyArgument(LaneOpInterface op, Attribute argument, bool
     return each(fields.getFields());
   if (isa<GroupArgumentAttr>(argument) && !hasGroup)
     return op->emitOpError("C1: has a group among its arguments, but is no collective");
-  if (isa<IntegerAttr, FloatAttr, NullAttr, GroupArgumentAttr, DenseI64ArrayAttr, FlatSymbolRefAttr>(argument))
+  if (isa<IntegerAttr, FloatAttr, NullAttr, GroupArgumentAttr, GroupRankAttr, DenseI64ArrayAttr, FlatSymbolRefAttr>(
+          argument))
     return success();
   return op->emitOpError() << "C1: has an argument that is none: " << argument;
 }

@@ -128,6 +128,14 @@ static bool hasSameTerms(const Place &a, const Place &b) {
   return llvm::all_of(strides, [](const auto &entry) { return entry.second == 0; });
 }
 
+LogicalResult UpdateOp::verify() {
+  FailureOr<Place> source = Place::get(getSource()), part = Place::get(getPart());
+  if (failed(source) || failed(part) || source->root != part->root || source->ring != part->ring || // U1
+      source->ringIndex != part->ringIndex)
+    return emitOpError("U1: has a part that does not lie where the source does");
+  return success();
+}
+
 LogicalResult JoinOp::verify() {
   FailureOr<Place> whole = Place::get(getPlace());
   if (failed(whole))

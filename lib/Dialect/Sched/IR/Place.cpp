@@ -86,6 +86,8 @@ static FailureOr<Place> getPlace(Value value, Carried &carried, unsigned depth) 
   }
   if (auto join = dyn_cast<JoinOp>(op))
     return getPlace(join.getPlace(), carried, depth + 1);
+  if (auto update = dyn_cast<UpdateOp>(op))
+    return getPlace(update.getSource(), carried, depth + 1);
   if (auto lane = dyn_cast<LaneOpInterface>(op)) {
     unsigned index = cast<OpResult>(value).getResultNumber();
     return index == 0 ? FailureOr<Place>() : getPlace(lane.getWrites()[index - 1], carried, depth + 1);

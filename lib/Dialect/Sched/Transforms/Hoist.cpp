@@ -93,7 +93,7 @@ static bool isMovable(LaneOpInterface call) {
 }
 
 /// What is no call, and can stand anywhere behind what it names.
-static bool isPart(Operation *op) { return isa_and_present<ViewOp, JoinOp, NoEventOp>(op); }
+static bool isPart(Operation *op) { return isa_and_present<ViewOp, JoinOp, UpdateOp, NoEventOp>(op); }
 
 /// Behind all that it depends on.
 Position Segment::getEarliest(LaneOpInterface call) {

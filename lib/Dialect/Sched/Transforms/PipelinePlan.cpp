@@ -43,7 +43,7 @@ LogicalResult PipelinePlan::readBody() {
                               << " iterations: only a loop without loops inside can";
     } else if (isa<SlotOp, BufferOp, ConstantOp, TableOp, NoEventOp>(op)) {
       invariants.push_back(&op);
-    } else if (!isa<ViewOp, JoinOp, YieldOp>(op)) {
+    } else if (!isa<ViewOp, JoinOp, UpdateOp, YieldOp>(op)) {
       return op.emitOpError() << "stands in a loop that is to overlap " << inFlight
                               << " iterations, and is no call, no place and no part of a value";
     }
@@ -206,6 +206,20 @@ FailureOr<int64_t> PipelinePlan::findLag(Value value) {
     }
   } else if (auto call = value.getDefiningOp<LaneOpInterface>()) {
     lag = delays.lookup(call);
+  } else if (auto update = value.getDefiningOp<UpdateOp>()) {
+    // It may update what it gave one iteration before: each part must be there, then so is the rest.
+    FailureOr<int64_t> next = findLag(update.getPart());
+    do {
+      if (failed(next))
+        return failure();
+      lag = *next;
+      for (BlockArgument carried : loop.getCarried())
+        lags.erase(carried);
+      lags[value] = lag;
+      next = findLag(update.getSource());
+      if (succeeded(next))
+        next = std::max(lag, *next);
+    } while (failed(next) || *next != lag);
   } else {
     for (Value operand : value.getDefiningOp()->getOperands()) {
       FailureOr<int64_t> part = findLag(operand);
@@ -230,7 +244,8 @@ LaneOpInterface PipelinePlan::findLate(Value value, int64_t lag) const {
   Operation *op = value.getDefiningOp();
   if (auto call = dyn_cast<LaneOpInterface>(op))
     return delays.lookup(call) > lag ? call : LaneOpInterface();
-  for (Value operand : op->getOperands())
+  // The part of an update first: its source may be what it gave one iteration before.
+  for (Value operand : llvm::reverse(op->getOperands()))
     if (LaneOpInterface late = findLate(operand, lag))
       return late;
   return {};

@@ -142,4 +142,20 @@ def Sched_JoinOp : Sched_Op<"join", [Pure, AllTypesMatch<["place", "result"]>]> 
   let hasVerifier = 1;
 }
 
+def Sched_UpdateOp : Sched_Op<"update", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "A value of which a part was written again";
+  let description = [{
+    No call. The bytes of `part` are what its writer left there, all others what `source` holds. In a loop the part may move with the counter.
+
+    **Constraints** U1: source and part lie in one slot or buffer, at one place of a ring. U2: the part lies inside the source, in every
+    iteration (said by what follows the program call by call).
+
+    Example: `%acc2 = sched.update %acc1 with %rows : memref<64x8xf32>, memref<16x8xf32>`
+  }];
+  let arguments = (ins Sched_Memory:$source, Sched_Memory:$part);
+  let results = (outs Sched_Memory:$result);
+  let assemblyFormat = "$source `with` $part attr-dict `:` type($source) `,` type($part)";
+  let hasVerifier = 1;
+}
+
 #endif // PLATEAU_DIALECT_SCHED_IR_MEMORYOPS_TD

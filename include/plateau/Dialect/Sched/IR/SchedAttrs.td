@@ -52,6 +52,10 @@ def Sched_BytesAttr : Sched_Argument<"Bytes", "bytes", "bytes of a place that th
 }
 def Sched_NullAttr : Sched_Argument<"Null", "null", "a null pointer">;
 def Sched_GroupArgumentAttr : Sched_Argument<"GroupArgument", "group", "the group of the collective">;
+def Sched_GroupRankAttr : Sched_Argument<"GroupRank", "group_rank", "this rank's place in a group of a grid, an i64"> {
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid, "::mlir::DenseI64ArrayAttr":$axes);
+  let assemblyFormat = "`<` $grid `,` $axes `>`";
+}
 def Sched_PointersAttr : Sched_Argument<"Pointers", "pointers", "address of an array of addresses"> {
   let parameters = (ins "::mlir::ArrayAttr":$elements);
   let assemblyFormat = "`<` $elements `>`";
