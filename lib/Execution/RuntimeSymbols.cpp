@@ -37,6 +37,18 @@ void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
     add("plr_count_labels", plr_count_labels);
     add("plr_nll", plr_nll);
     add("plr_nll_grad", plr_nll_grad);
+    add("plr_mean_loss", plr_mean_loss);
+    add("plr_mean_loss_grad", plr_mean_loss_grad);
+    add("plr_shard_start", plr_shard_start);
+    add("plr_fold_logits", plr_fold_logits);
+    add("plr_merge_states", plr_merge_states);
+    add("plr_finish_losses", plr_finish_losses);
+    add("plr_logits_grad", plr_logits_grad);
+    add("plr_column_sums", plr_column_sums);
+    add("plr_embedding_shard", plr_embedding_shard);
+    add("plr_embedding_shard_grad", plr_embedding_shard_grad);
+    add("plr_shift", plr_shift);
+    add("plr_group_rank", plr_group_rank);
     add("plr_record", plr_record);
     add("plr_wait", plr_wait);
     add("plr_fence", plr_fence);

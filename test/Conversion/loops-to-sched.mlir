@@ -39,7 +39,7 @@ func.func @sum(%x: tensor<12xf32>) -> tensor<4xf32> {
 // CHECK: %{{.*}}, %[[INIT:.*]] = sched.copy on compute reads(%[[X]] : memref<2x4xf32>) writes(%[[S]] : memref<2x4xf32>)
 // CHECK: %[[LAST:.*]] = sched.loop %{{.*}} = 0 to 5 iter(%[[CARRIED:.*]] = %[[INIT]]) : memref<2x4xf32> {
 // CHECK: %[[T:.*]] = sched.slot in device
-// CHECK: %{{.*}}, %[[NEXT:.*]] = sched.launch "plr_log_softmax"({{.*}}) on compute reads(%[[CARRIED]] : memref<2x4xf32>) writes(%[[T]] : memref<2x4xf32>)
+// CHECK: %{{.*}}, %[[NEXT:.*]] = sched.launch "plr_merge_states"({{.*}}) on compute reads(%[[CARRIED]] : memref<2x4xf32>) writes(%[[T]] : memref<2x4xf32>)
 // CHECK: %{{.*}}, %[[HOME:.*]] = sched.copy on compute reads(%[[NEXT]] : memref<2x4xf32>) writes(%[[S]] : memref<2x4xf32>)
 // CHECK: sched.yield %[[HOME]] : memref<2x4xf32>
 // CHECK: sched.copy on compute reads(%[[LAST]] : memref<2x4xf32>)
@@ -49,7 +49,7 @@ func.func @copied(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   %c2 = arith.constant 2 : index
   %c9 = arith.constant 9 : index
   %last = scf.for %i = %c0 to %c9 step %c2 iter_args(%a = %x) -> tensor<2x4xf32> {
-    %next = moe.log_softmax %a : tensor<2x4xf32>
+    %next = moe.merge_states %a vocabulary<size = 4, label_smoothing = 5.0e-01> : tensor<2x4xf32> -> tensor<2x4xf32>
     scf.yield %next : tensor<2x4xf32>
   }
   return %last, %x : tensor<2x4xf32>, tensor<2x4xf32>
@@ -96,13 +96,13 @@ func.func @in_group(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %group: tensor<48x
 // CHECK-LABEL: sched.program @unrolled
 // CHECK: %[[IDS:.*]] = sched.buffer 0 in device
 // CHECK-NOT: sched.loop
-// CHECK: %[[PART:.*]] = sched.view %[[IDS]][0] : memref<32xi32> to memref<16xi32>
+// CHECK: sched.view %[[IDS]][0] : memref<32xi32> to memref<8x2xi32>
 // CHECK: %{{.*}}, %[[PLAN:.*]]:2 = sched.collective "plr_plan_fill"({{.*}}) over @experts axes [0] number 0 on compute
 // CHECK: sched.fence
 // CHECK: sched.slot in device rows(%[[PLAN]]#0 :
 // CHECK: sched.collective "plr_dispatch"({{.*}} number 1 on compute reads(%[[PLAN]]#1,
 // CHECK: sched.collective "plr_combine"({{.*}} number 2 on compute
-// CHECK: sched.view %[[IDS]][64] : memref<32xi32> to memref<16xi32>
+// CHECK: sched.view %[[IDS]][64] : memref<32xi32> to memref<8x2xi32>
 // CHECK: %{{.*}}, %[[NEXT:.*]]:2 = sched.collective "plr_plan_fill"({{.*}} number 3 on compute
 // CHECK: sched.fence
 // CHECK: sched.slot in device rows(%[[NEXT]]#0 :

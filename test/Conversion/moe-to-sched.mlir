@@ -3,7 +3,7 @@
 
 // A buffer for each argument and each result, numbered in this order; only the result's may be written. A slot for each value, whose reader
 // names it; the result is copied to its buffer. The tag has the op's name and its component.
-// CHECK-DAG: #[[SOFTMAX:.*]] = #sched.tag<"moe.log_softmax", vocabulary, forward>
+// CHECK-DAG: #[[MERGE:.*]] = #sched.tag<"moe.merge_states", vocabulary, forward>
 // CHECK-DAG: #[[RETURN:.*]] = #sched.tag<"func.return", dense, forward>
 // CHECK-DAG: #[[ARGUMENT:.*]] = #sched.tag<"argument #0", external, forward>
 // CHECK-DAG: #[[RESULT:.*]] = #sched.tag<"result #0", external, forward>
@@ -12,16 +12,16 @@
 // CHECK-NEXT: sched.lane compute
 // CHECK-NEXT: %[[X:.*]] = sched.buffer 0 in device tag #[[ARGUMENT]] : memref<8x4xf32>
 // CHECK-NEXT: %[[OUT:.*]] = sched.buffer 1 writable in device tag #[[RESULT]] : memref<8x4xf32>
-// CHECK-NEXT: %[[A:.*]] = sched.slot in device tag #[[SOFTMAX]] : memref<8x4xf32>
-// CHECK-NEXT: %{{.*}}, %[[VA:.*]] = sched.launch "plr_log_softmax"([8, 4, #sched.read<0>, #sched.write<0>]) on compute reads(%[[X]] : memref<8x4xf32>) writes(%[[A]] : memref<8x4xf32>) tag #[[SOFTMAX]]
-// CHECK-NEXT: %[[B:.*]] = sched.slot in device tag #[[SOFTMAX]] : memref<8x4xf32>
-// CHECK-NEXT: %{{.*}}, %[[VB:.*]] = sched.launch "plr_log_softmax"({{.*}}) on compute reads(%[[VA]] : memref<8x4xf32>) writes(%[[B]] : memref<8x4xf32>)
+// CHECK-NEXT: %[[A:.*]] = sched.slot in device tag #[[MERGE]] : memref<8x4xf32>
+// CHECK-NEXT: %{{.*}}, %[[VA:.*]] = sched.launch "plr_merge_states"([#sched.struct<[4, -100 : i32, 5.000000e-01 : f32, 0.000000e+00 : f32, 0.000000e+00 : f32]>, 1, 8, #sched.read<0>, #sched.write<0>]) on compute reads(%[[X]] : memref<8x4xf32>) writes(%[[A]] : memref<8x4xf32>) tag #[[MERGE]]
+// CHECK-NEXT: %[[B:.*]] = sched.slot in device tag #[[MERGE]] : memref<8x4xf32>
+// CHECK-NEXT: %{{.*}}, %[[VB:.*]] = sched.launch "plr_merge_states"({{.*}}) on compute reads(%[[VA]] : memref<8x4xf32>) writes(%[[B]] : memref<8x4xf32>)
 // CHECK-NEXT: %{{.*}}, %[[VOUT:.*]] = sched.copy on compute reads(%[[VB]] : memref<8x4xf32>) writes(%[[OUT]] : memref<8x4xf32>) tag #[[RETURN]]
 // CHECK-NEXT: sched.return %[[VOUT]] : memref<8x4xf32>
 // CHECK-NOT: func.func
 func.func @lifetimes(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  %a = moe.log_softmax %x : tensor<8x4xf32>
-  %b = moe.log_softmax %a : tensor<8x4xf32>
+  %a = moe.merge_states %x vocabulary<size = 4, label_smoothing = 5.0e-01> : tensor<8x4xf32> -> tensor<8x4xf32>
+  %b = moe.merge_states %a vocabulary<size = 4, label_smoothing = 5.0e-01> : tensor<8x4xf32> -> tensor<8x4xf32>
   return %b : tensor<8x4xf32>
 }
 
@@ -35,14 +35,14 @@ func.func @lifetimes(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 // CHECK-NOT: sched.buffer
 // CHECK-NOT: sched.slot
 // CHECK: %[[PLACE:.*]] = sched.view %[[GROUP]][64] : memref<48xf32> to memref<8x4xf32>
-// CHECK-NEXT: %{{.*}}, %[[A:.*]] = sched.launch "plr_log_softmax"({{.*}}) on compute reads(%[[X]] : memref<8x4xf32>) writes(%[[PLACE]] : memref<8x4xf32>)
+// CHECK-NEXT: %{{.*}}, %[[A:.*]] = sched.launch "plr_merge_states"({{.*}}) on compute reads(%[[X]] : memref<8x4xf32>) writes(%[[PLACE]] : memref<8x4xf32>)
 // CHECK-NEXT: %[[FRONT:.*]] = sched.view %[[GROUP]][0] : memref<48xf32> to memref<4x4xf32>
 // CHECK-NEXT: %{{.*}}, %[[ZERO:.*]] = sched.launch "plr_zero"([#sched.write<0>, 64]) on compute writes(%[[FRONT]] : memref<4x4xf32>)
 // CHECK-NEXT: %[[ALL:.*]] = sched.join %[[GROUP]] from(%[[ZERO]], %[[A]] : memref<4x4xf32>, memref<8x4xf32>) : memref<48xf32>
 // CHECK-NEXT: sched.return %[[ALL]] : memref<48xf32>
 func.func @in_place(%x: tensor<8x4xf32>, %group: tensor<48xf32> {moe.donated = 0 : i64}) -> tensor<48xf32> {
   %zero = arith.constant dense<0.0> : tensor<4x4xf32>
-  %a = moe.log_softmax %x : tensor<8x4xf32>
+  %a = moe.merge_states %x vocabulary<size = 4, label_smoothing = 5.0e-01> : tensor<8x4xf32> -> tensor<8x4xf32>
   %g = moe.pack %zero, %a into %group layout <[<<"zero", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 0, shape = [4, 4]>, <<"a", decay = true, mean = 0.0 : f64, deviation = 0.02 : f64>, offset = 16, shape = [8, 4]>]> : tensor<4x4xf32>, tensor<8x4xf32> into tensor<48xf32>
   return %g : tensor<48xf32>
 }
@@ -122,12 +122,12 @@ func.func @kernels(%x: tensor<7x5xf32>) -> tensor<7x5xf32> {
 // -----
 
 // Scope in locations becomes the tag: name, component, phase, layer.
-// CHECK: #[[TAG:.*]] = #sched.tag<"moe.log_softmax scores", attention, backward, layer = 3>
+// CHECK: #[[TAG:.*]] = #sched.tag<"moe.merge_states scores", attention, backward, layer = 3>
 // CHECK-LABEL: sched.program @scope
 // CHECK: sched.slot in device tag #[[TAG]]
-// CHECK: sched.launch "plr_log_softmax"({{.*}} tag #[[TAG]]
+// CHECK: sched.launch "plr_merge_states"({{.*}} tag #[[TAG]]
 func.func @scope(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  %a = moe.log_softmax %x : tensor<8x4xf32> loc(fused<#moe.scope<backward, attention, layer = 3>>["scores"])
+  %a = moe.merge_states %x vocabulary<size = 4, label_smoothing = 5.0e-01> : tensor<8x4xf32> -> tensor<8x4xf32> loc(fused<#moe.scope<backward, attention, layer = 3>>["scores"])
   return %a : tensor<8x4xf32>
 }
 

@@ -33,6 +33,8 @@ public:
 
   /// A new owned buffer, or one for an argument; `root` is its place in the program being built.
   unsigned add(Value root, int64_t bytes, bool isOwned, bool isWritable);
+  /// A buffer for a part of another one, that lies anywhere in it.
+  unsigned addPart(unsigned whole, Value root, int64_t bytes, bool isWritable);
 
   void bind(Value value, View view);
   bool isBound(Value value) const { return views.count(value); }
@@ -45,8 +47,13 @@ public:
   /// after `op`.
   bool canTake(Value value, Operation *op) const;
 
-  /// Where `value` is to be computed, when a later moe.pack stores it and its place in the group can be written early:
-  /// the packed operand's offset in bytes and the group. Null otherwise.
+  /// Whether `op`, which gives what `insert` puts into `whole`, may write it there at once: nobody reads the bytes of
+  /// `whole` with `op` or after it, but `insert` those around the part.
+  bool canWriteEarly(Value whole, Operation *op, Operation *insert) const;
+
+  /// Where `value` is to be computed, when a later moe.pack or tensor.concat stores it and its place there can be
+  /// written early: the group or the joined tensor, which may not have its memory yet, and the offset in bytes. Null
+  /// otherwise.
   struct Place {
     Value group;
     int64_t offsetBytes = 0;
@@ -58,12 +65,16 @@ private:
     Value root;
     int64_t bytes;
     bool isOwned, isWritable;
-    SmallVector<Value> values; ///< All that live in it.
+    std::optional<unsigned> whole;   ///< What it is a part of.
+    SmallVector<Value> values = {};  ///< All that live in it.
+    SmallVector<Value> inParts = {}; ///< All that live in parts of it.
   };
 
   /// Whether `value` is read after `op`, or by a loop that `op` stands in and may come round to it again.
   bool isReadAfter(Value value, Operation *op) const;
   void place(moe::PackOp pack);
+  /// Gives the op that first writes `value` its place, and those of the tensors that `value` joins.
+  void place(Value value, Place place);
 
   Block *block;
   llvm::DenseMap<Operation *, int64_t> positions; ///< Of all ops, those of regions too, in order.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionConversion.h"
+#include "mlir/IR/Matchers.h"
 #include "plateau/Interfaces/CollectiveOpInterface.h"
 
 using namespace mlir;
@@ -65,6 +66,25 @@ Attribute Call::rows(Value tensor) {
   return sched::RowsAttr::get(op->getContext(), table.getIndex());
 }
 
+FailureOr<Attribute> Call::index(Value number) {
+  APInt constant;
+  if (matchPattern(number, m_ConstantInt(&constant)))
+    return conversion.i64(constant.getSExtValue());
+  auto it = conversion.indices.find(number);
+  auto loop = dyn_cast<sched::LoopOp>(conversion.builder.getInsertionBlock()->getParentOp());
+  if (it == conversion.indices.end() || !loop || loop.getCounter() != it->second.counter)
+    return op->emitOpError("takes a number that is neither constant nor the index of the innermost loop around it");
+  SmallVector<int64_t> numbers;
+  for (int64_t trip = 0, trips = loop.getTripCount(); trip < trips; ++trip)
+    numbers.push_back(it->second.from + trip * it->second.step);
+  Builder &builder = conversion.builder;
+  auto elements = RankedTensorType::get({static_cast<int64_t>(numbers.size()), 1}, builder.getI64Type());
+  Value table = sched::TableOp::create(conversion.builder, op->getLoc(),
+                                       MemRefType::get(elements.getShape(), elements.getElementType()),
+                                       DenseIntElementsAttr::get(elements, numbers));
+  return sched::CellAttr::get(op->getContext(), cast<sched::TableAddressAttr>(addTable(table)).getIndex(), 0, 0);
+}
+
 void Call::addScratch(SmallVectorImpl<Attribute> &arguments, int64_t bytes, bool isWorkspace) {
   if (bytes == 0) {
     arguments.append({conversion.null(), conversion.i64(0)});
@@ -95,10 +115,10 @@ void Call::emit(StringRef callee, SmallVector<Attribute> arguments) {
     int64_t dimensions = Grid::lookup(op, grid)->shape.size();
     created = sched::CollectiveOp::create(builder, loc, callee, args, grid.getValue(),
                                           collective.getCollectiveAxes(dimensions), conversion.collectives++,
-                                          sched::Lane::Compute, /*stage=*/IntegerAttr(),
+                                          sched::Lane::Compute, conversion.getStage(op),
                                           /*waits=*/ValueRange(), reads, tables, writes, tag);
   } else {
-    created = sched::LaunchOp::create(builder, loc, callee, args, sched::Lane::Compute, /*stage=*/IntegerAttr(),
+    created = sched::LaunchOp::create(builder, loc, callee, args, sched::Lane::Compute, conversion.getStage(op),
                                       /*waits=*/ValueRange(), reads, tables, writes, tag);
   }
   for (auto [index, result] : llvm::enumerate(results))

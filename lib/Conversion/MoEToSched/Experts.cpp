@@ -75,6 +75,24 @@ static int64_t getStagingBytes(PlanType plan, Value rows, Value values) {
                                 values != nullptr);
 }
 
+LogicalResult FunctionConversion::lowerShift(ShiftOp op) {
+  OpOperand &into = op.getIntoMutable();
+  std::optional<plr_type> element = getCollectiveType(op.getResult().getType());
+  if (!element)
+    return op.emitOpError() << "is lowered only for f32, bf16, f64 and i32";
+  // What lies at `into` is not read: without a place of its own, or with one that is still needed, the result gets
+  // another.
+  if (buffers.isBound(into.get()) && buffers.canTake(into.get(), op) && !isReadBeside(into, buffers))
+    buffers.bind(op.getResult(), buffers.getView(into.get()));
+  else
+    allocate(op, op.getResult());
+  Call call(*this, op);
+  Attribute input = call.read(op.getInput()), result = call.write(op.getResult());
+  call.emit("plr_shift", {sched::GroupArgumentAttr::get(op.getContext()), i32(*element), i64(op.getHops()),
+                          i64(cast<RankedTensorType>(op.getResult().getType()).getNumElements()), input, result});
+  return success();
+}
+
 LogicalResult FunctionConversion::lowerCollective(Operation *op) {
   auto collective = cast<CollectiveOpInterface>(op);
   if (failed(Grid::lookup(op, collective.getCollectiveGrid())))
@@ -119,6 +137,8 @@ LogicalResult FunctionConversion::lowerCollective(Operation *op) {
     return success();
   }
 
+  if (auto shift = dyn_cast<ShiftOp>(op))
+    return lowerShift(shift);
   if (op->getNumOperands() != 1 || op->getNumResults() != 1)
     return op->emitOpError("is not lowered to the runtime");
   Value operand = op->getOperand(0), result = op->getResult(0);

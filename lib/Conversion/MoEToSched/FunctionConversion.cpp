@@ -39,6 +39,11 @@ sched::TagAttr FunctionConversion::getTag(Operation *op, bool isWorkspace) {
   return sched::TagAttr::get(op->getContext(), name, isWorkspace ? Component::Workspace : component, phase, layer);
 }
 
+IntegerAttr FunctionConversion::getStage(Operation *op) {
+  auto stage = op->getAttrOfType<IntegerAttr>("moe.stage");
+  return stage ? builder.getI64IntegerAttr(stage.getInt()) : IntegerAttr();
+}
+
 Value FunctionConversion::getPlace(View view, MemRefType type) {
   Value root = buffers.getRoot(view.buffer);
   if (view.offsetBytes == 0 && root.getType() == type)
@@ -57,10 +62,15 @@ Value FunctionConversion::getContent(Value tensor) {
 }
 
 void FunctionConversion::allocate(Operation *op, Value result) {
-  if (std::optional<Buffers::Place> place = buffers.getPlace(result)) {
-    buffers.bind(result, {buffers.getView(place->group).buffer, place->offsetBytes});
+  if (std::optional<Buffers::Place> place = buffers.getPlace(result); place && place->group != result) {
+    if (!buffers.isBound(place->group))
+      allocate(place->group.getDefiningOp(), place->group);
+    View group = buffers.getView(place->group);
+    buffers.bind(result, {group.buffer, group.offsetBytes + place->offsetBytes});
     return;
   }
+  if (allocateInPlace(op, result))
+    return;
   Value plan = getPlan(result);
   Value slot = sched::SlotOp::create(builder, op->getLoc(), getMemory(result), sched::Space::Device, getTag(op),
                                      plan ? planTables.at(plan).first : Value());
@@ -68,14 +78,12 @@ void FunctionConversion::allocate(Operation *op, Value result) {
 }
 
 Value FunctionConversion::copy(Operation *op, Value content, Value place) {
-  return sched::CopyOp::create(builder, op->getLoc(), sched::Lane::Compute, /*stage=*/IntegerAttr(),
+  return sched::CopyOp::create(builder, op->getLoc(), sched::Lane::Compute, getStage(op),
                                /*waits=*/ValueRange(), content, /*tables=*/ValueRange(), place, getTag(op))
       .getValues()[0];
 }
 
-/// Whether another operand of the op has bytes of `operand`, which the op would then overwrite before or while it reads
-/// them. The tensors that a pack finds in their places are no such operands.
-static bool isReadBeside(OpOperand &operand, const Buffers &buffers) {
+bool mlir::plateau::isReadBeside(OpOperand &operand, const Buffers &buffers) {
   View view = buffers.getView(operand.get());
   int64_t end = view.offsetBytes + getTensorBytes(operand.get().getType());
   auto pack = dyn_cast<PackOp>(operand.getOwner());

@@ -49,19 +49,40 @@ private:
   LogicalResult lowerAdamW(moe::AdamWOp op);
   LogicalResult lowerReturn(func::ReturnOp op);
   LogicalResult lowerUnpack(moe::UnpackOp op);
+
+  // Rows of tensors (Slices.cpp).
+  /// Where rows begin in a tensor: at an offset, that grows by a stride with each iteration of a loop.
+  struct Rows {
+    Value counter;
+    int64_t offsetBytes = 0, strideBytes = 0;
+  };
+  FailureOr<Rows> getRowRange(OffsetSizeAndStrideOpInterface op, RankedTensorType whole, RankedTensorType part);
+  /// The rows of a place or value, which lie `offsetBytes` behind its start, as those of `part`.
+  Value getView(Value source, const Rows &rows, Value part, int64_t offsetBytes);
+  void bindPart(View whole, const Rows &rows, Value part);
   LogicalResult lowerSlice(tensor::ExtractSliceOp op);
+  LogicalResult lowerInsert(tensor::InsertSliceOp op);
+  LogicalResult lowerConcat(tensor::ConcatOp op);
+  /// Gives a result, which is put into the rows of a tensor later, its place there.
+  bool allocateInPlace(Operation *op, Value result);
 
   // Loops (Loops.cpp).
   LogicalResult lowerBlock(Block &block);
   LogicalResult lowerFor(scf::ForOp op);
   LogicalResult lowerYield(scf::YieldOp op);
+  /// A loop's index and a constant.
+  LogicalResult lowerIndex(Operation *op);
   /// The carried value of a loop that `result` becomes in the next iteration, when it may be computed in its buffer.
   Value getCarried(Operation *op, Value result);
 
   // Ranks and experts (Experts.cpp).
   LogicalResult lowerPlan(moe::PlanOp op);
   LogicalResult lowerCollective(Operation *op);
+  LogicalResult lowerShift(moe::ShiftOp op);
   LogicalResult lowerExperts(Operation *op);
+  // The vocabulary loss (Vocabulary.cpp).
+  LogicalResult lowerVocabulary(Operation *op);
+
   /// Fails when rows of two plans meet in one op.
   LogicalResult checkPlans(Operation *op);
   /// The plan whose rows a tensor has; null for one whose rows are static.
@@ -80,6 +101,8 @@ private:
   /// The memref of a tensor, with the most rows that any routing gives.
   MemRefType getMemory(Value tensor);
   sched::TagAttr getTag(Operation *op, bool isWorkspace = false);
+  /// The stage of the op's calls in a loop that overlaps iterations.
+  IntegerAttr getStage(Operation *op);
   /// The range of a buffer as a place.
   Value getPlace(View view, MemRefType type);
   /// The value that holds `tensor`.
@@ -117,6 +140,10 @@ private:
   int64_t collectives = 0; ///< So far.
 };
 
+/// Whether another operand of the op has bytes of `operand`, which the op would then overwrite before or while it reads
+/// them. The tensors that a pack finds in their places are no such operands.
+bool isReadBeside(OpOperand &operand, const Buffers &buffers);
+
 /// A call that is put together, and then emitted.
 class Call {
 public:
@@ -134,6 +161,8 @@ public:
   Attribute plan(Value plan);
   /// Rows of a tensor, static or of its plan.
   Attribute rows(Value tensor);
+  /// A number that is constant, or the index of the innermost loop around the op.
+  FailureOr<Attribute> index(Value number);
   /// Address and size of scratch memory that the call may also take from the pool.
   void addScratch(SmallVectorImpl<Attribute> &arguments, int64_t bytes, bool isWorkspace = true);
 

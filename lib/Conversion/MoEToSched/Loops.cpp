@@ -2,7 +2,7 @@
 // Part of Plateau, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Loops whose carried values are updated in place, and the slices they read.
+// Loops whose carried values are updated in place.
 //===----------------------------------------------------------------------===//
 
 #include "FunctionConversion.h"
@@ -36,8 +36,9 @@ LogicalResult FunctionConversion::lowerFor(scf::ForOp op) {
     inits.push_back(getContent(argument));
   }
   int64_t trips = to > from ? llvm::divideCeil(to - from, step) : 0;
+  auto inFlight = op->getAttrOfType<IntegerAttr>("moe.in_flight");
   auto loop = sched::LoopOp::create(builder, op.getLoc(), TypeRange(inits), /*from=*/0, trips,
-                                    /*inFlight=*/IntegerAttr(), inits);
+                                    inFlight ? builder.getI64IntegerAttr(inFlight.getInt()) : IntegerAttr(), inits);
   Block &body = loop.getBody().emplaceBlock();
   Value counter = body.addArgument(builder.getIndexType(), op.getLoc());
   for (auto [init, argument] : llvm::zip_equal(inits, op.getRegionIterArgs()))
@@ -87,33 +88,19 @@ Value FunctionConversion::getCarried(Operation *op, Value result) {
   return isRead && carried.getType() == result.getType() && buffers.canTake(carried, op) ? carried : Value();
 }
 
-LogicalResult FunctionConversion::lowerSlice(tensor::ExtractSliceOp op) {
-  RankedTensorType source = op.getSourceType(), result = op.getType();
-  auto argument = dyn_cast<BlockArgument>(op.getSource());
-  if (source.getRank() != 1 || result.getRank() != 1 || !result.hasStaticShape() || op.getStaticStrides()[0] != 1 ||
-      !argument || argument.getOwner() != &function.getBody().front())
-    return op.emitOpError("is lowered only for ranges of a vector that is an argument of the function");
-  int64_t elementBytes = source.getElementTypeBitWidth() / 8, offset = 0, stride = 0;
-  Value counter;
+LogicalResult FunctionConversion::lowerIndex(Operation *op) {
+  auto it = indices.find(op->getOperand(0));
   APInt constant;
-  if (op.getOffsets().empty()) {
-    offset = op.getStaticOffsets()[0];
-  } else if (matchPattern(op.getOffsets()[0], m_ConstantInt(&constant))) {
-    offset = constant.getSExtValue();
-  } else {
-    auto it = indices.find(op.getOffsets()[0]);
-    if (it == indices.end())
-      return op.emitOpError("is lowered only from a constant, or from the index of a loop");
-    counter = it->second.counter;
-    offset = it->second.from;
-    stride = it->second.step;
+  bool isSum = isa<arith::AddIOp>(op);
+  Value other = op->getOperand(1);
+  if (it == indices.end() && isSum) {
+    it = indices.find(op->getOperand(1));
+    other = op->getOperand(0);
   }
-  if (stride == 0)
-    counter = {};
-  Value part =
-      sched::ViewOp::create(builder, loc, getMemory(op.getResult()), buffers.getRoot(buffers.getView(argument).buffer),
-                            counter, offset * elementBytes, stride * elementBytes, /*ring=*/IntegerAttr());
-  buffers.bind(op.getResult(), {buffers.add(part, getTensorBytes(result), /*isOwned=*/false, /*isWritable=*/false)});
-  setContent(op.getResult(), part);
+  if (!op->getResult(0).getType().isIndex() || it == indices.end() || !matchPattern(other, m_ConstantInt(&constant)))
+    return op->emitOpError("is lowered only for the index of a loop and a constant");
+  Index index = it->second;
+  index.from += isSum ? constant.getSExtValue() : -constant.getSExtValue();
+  indices[op->getResult(0)] = index;
   return success();
 }

@@ -277,6 +277,9 @@ LogicalResult FunctionConversion::lower(Operation *op) {
       .Case<func::ReturnOp>([&](auto o) { return lowerReturn(o); })
       .Case<tensor::EmptyOp>([&](auto) { return success(); })
       .Case<tensor::ExtractSliceOp>([&](auto o) { return lowerSlice(o); })
+      .Case<tensor::InsertSliceOp>([&](auto o) { return lowerInsert(o); })
+      .Case<tensor::ConcatOp>([&](auto o) { return lowerConcat(o); })
+      .Case<arith::AddIOp, arith::SubIOp>([&](auto) { return lowerIndex(op); })
       .Case<scf::ForOp>([&](auto o) { return lowerFor(o); })
       .Case<scf::YieldOp>([&](auto o) { return lowerYield(o); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp>([&](auto o) {
@@ -339,36 +342,10 @@ LogicalResult FunctionConversion::lower(Operation *op) {
                    query, key, value});
         return success();
       })
-      .Case<LogSoftmaxOp>([&](LogSoftmaxOp o) {
-        Attribute result = out(o.getResult());
-        call.emit("plr_log_softmax",
-                  {i64(dim(o.getInput(), 0)), i64(dim(o.getInput(), 1)), read(o.getInput()), result});
-        return success();
-      })
-      .Case<LogSoftmaxGradOp>([&](LogSoftmaxGradOp o) {
-        Attribute result = out(o.getResult());
-        call.emit("plr_log_softmax_grad", {i64(dim(o.getOutput(), 0)), i64(dim(o.getOutput(), 1)),
-                                           read(o.getCotangent()), read(o.getOutput()), result});
-        return success();
-      })
       .Case<CountLabelsOp>([&](CountLabelsOp o) {
         Attribute result = out(o.getResult());
         call.emit("plr_count_labels", {i64(dim(o.getLabels(), 0)), i32(static_cast<int32_t>(o.getIgnoreIndex())),
                                        read(o.getLabels()), result});
-        return success();
-      })
-      .Case<NLLOp>([&](NLLOp o) {
-        Attribute result = out(o.getResult());
-        call.emit("plr_nll", {i64(dim(o.getLogProbs(), 0)), i64(dim(o.getLogProbs(), 1)),
-                              i32(static_cast<int32_t>(o.getIgnoreIndex())), read(o.getLogProbs()), read(o.getLabels()),
-                              read(o.getCount()), result});
-        return success();
-      })
-      .Case<NLLGradOp>([&](NLLGradOp o) {
-        Attribute result = out(o.getResult());
-        call.emit("plr_nll_grad", {i64(dim(o.getResult(), 0)), i64(dim(o.getResult(), 1)),
-                                   i32(static_cast<int32_t>(o.getIgnoreIndex())), read(o.getCotangent()),
-                                   read(o.getLabels()), read(o.getCount()), result});
         return success();
       })
       .Case<SumSquaresOp>([&](SumSquaresOp o) {
@@ -387,6 +364,9 @@ LogicalResult FunctionConversion::lower(Operation *op) {
       .Case<CollectiveOpInterface>([&](CollectiveOpInterface) { return lowerCollective(op); })
       .Case<RouteOp, RouteGradOp, BalanceLossOp, BalanceLossGradOp, ZLossOp, ZLossGradOp, UpdateBiasOp, GroupedMatmulOp,
             GroupedMatmulGradOp, SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>([&](auto) { return lowerExperts(op); })
+      .Case<LogSoftmaxOp, LogSoftmaxGradOp, NLLOp, NLLGradOp, MeanLossOp, MeanLossGradOp, ShardStartOp, FoldLogitsOp,
+            MergeStatesOp, FinishLossesOp, LogitsGradOp, ColumnSumsOp, EmbeddingShardOp, EmbeddingShardGradOp>(
+          [&](auto) { return lowerVocabulary(op); })
       .Case<ClipFactorOp>([&](ClipFactorOp o) {
         Attribute factor = out(o.getFactor());
         call.emit("plr_clip_factor", {f32(o.getMaxNorm()), read(o.getNorm()), factor});
@@ -411,6 +391,8 @@ LogicalResult FunctionConversion::checkOperands(Operation *op) {
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.isDpsInit(&operand))
       continue;
     if (isKnownZeros(operand))
+      continue;
+    if (auto shift = dyn_cast<ShiftOp>(op); shift && &operand == &shift.getIntoMutable())
       continue;
     return op->emitOpError() << "reads operand #" << operand.getOperandNumber()
                              << ", which is never computed (a tensor.empty?)";

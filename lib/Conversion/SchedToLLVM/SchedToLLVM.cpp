@@ -42,7 +42,7 @@ private:
   LogicalResult addArgument(LaneOpInterface op, Attribute argument, SmallVectorImpl<Value> &values);
 
   Value getLane(Lane lane) { return lanes.lookup(lane); }
-  Value getGroup(CollectiveOp op);
+  Value getGroup(Operation *op, FlatSymbolRefAttr symbol, DenseI64ArrayAttr axes);
   /// An event that is complete, for loops that carry one: the runtime has none that is null.
   Value getCompleteEvent();
   /// Where slot, buffer, constant or table begins.
@@ -117,12 +117,15 @@ Value ProgramLowering::getAddress(Value value) {
   return calls.offset(loc, pointer, place.offsetBytes);
 }
 
-Value ProgramLowering::getGroup(CollectiveOp op) {
-  Value &group = groups[{op.getGridAttr(), op.getAxesAttr()}];
+Value ProgramLowering::getGroup(Operation *op, FlatSymbolRefAttr symbol, DenseI64ArrayAttr axes) {
+  Value &group = groups[{symbol, axes}];
   if (!group) {
-    Grid grid = *Grid::lookup(op, op.getGridAttr());
+    FailureOr<Grid> found = Grid::lookup(op, symbol);
+    if (failed(found))
+      return {}; // Said by who asks.
+    Grid grid = *found;
     int64_t bits = 0;
-    for (int64_t axis : op.getAxes())
+    for (int64_t axis : axes.asArrayRef())
       bits |= int64_t(1) << axis;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(prologue);
@@ -189,7 +192,17 @@ LogicalResult ProgramLowering::addArgument(LaneOpInterface op, Attribute argumen
           })
           .Case<CellAttr>([&](auto cell) { return getCell(op, cell); })
           .Case<NullAttr>([&](auto) { return calls.null(loc); })
-          .Case<GroupArgumentAttr>([&](auto) { return getGroup(cast<CollectiveOp>(op)); })
+          .Case<GroupArgumentAttr>([&](auto) {
+            auto collective = cast<CollectiveOp>(op);
+            return getGroup(op, collective.getGridAttr(), collective.getAxesAttr());
+          })
+          .Case<GroupRankAttr>([&](auto rank) -> Value {
+            Value group = getGroup(op, rank.getGrid(), rank.getAxes());
+            if (!group)
+              return {};
+            Value place = calls.call(loc, "plr_group_rank", group, builder.getI32Type());
+            return LLVM::SExtOp::create(builder, loc, builder.getI64Type(), place);
+          })
           .Case<DenseI64ArrayAttr>([&](auto array) { return calls.array(loc, array.asArrayRef()); })
           .Case<StructAttr>([&](auto fields) -> Value {
             if (!llvm::all_of(fields.getFields(), llvm::IsaPred<IntegerAttr, FloatAttr>))
@@ -389,7 +402,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         return isa<DenseElementsAttr>(o.getElements()) ? success()
                                                        : o.emitOpError("is lowered only for dense elements");
       })
-      .Case<LaneOp, ViewOp, JoinOp, YieldOp>([](auto) { return success(); })
+      .Case<LaneOp, ViewOp, JoinOp, UpdateOp, YieldOp>([](auto) { return success(); })
       .Default([](Operation *other) { return other->emitOpError("is not lowered: it is no op of a program"); });
 }
 
