@@ -20,6 +20,8 @@ void mlir::plateau::buildPrepareTensorsPipeline(OpPassManager &manager) {
     functions.addPass(std::move(pass));
     functions.addPass(moe::createMoEVerifySpaces());
   };
+  add(moe::createMoEExpandVocabLoss());
+  add(moe::createMoEExpandEmbedding());
   add(moe::createMoEInlineCheckpoints());
   add(moe::createMoEFoldMatmul());
   add(moe::createMoEFuseElementwise());

@@ -69,9 +69,11 @@ func.func @cube(%x: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<16x3xf32>, tens
 
 // A sum takes the buffer of what nobody reads again, and leaves alone what somebody does.
 func.func @in_place(%x: tensor<33x5xf32>) -> (tensor<33x5xf32>, tensor<33x5xf32>, tensor<33x5xf32>) {
-  %p = moe.log_softmax %x : tensor<33x5xf32>
+  %p, %p_lse = moe.log_softmax %x vocabulary<size = 5>
+    : (tensor<33x5xf32>) -> (tensor<33x5xf32>, tensor<33xf32>)
   %r = shard.all_reduce %p on @pair grid_axes = [0] : tensor<33x5xf32> -> tensor<33x5xf32>
-  %q = moe.log_softmax %r : tensor<33x5xf32>
+  %q, %q_lse = moe.log_softmax %r vocabulary<size = 5>
+    : (tensor<33x5xf32>) -> (tensor<33x5xf32>, tensor<33xf32>)
   %s = shard.all_reduce %q on @pair grid_axes = [0] : tensor<33x5xf32> -> tensor<33x5xf32>
   return %q, %s, %p : tensor<33x5xf32>, tensor<33x5xf32>, tensor<33x5xf32>
 }

@@ -45,7 +45,8 @@ func.func @extremes(%x: tensor<6xf32> {plateau.values = dense<[0xFF800000, -200.
 // BITS: same_bits/0: tensor<1x17xf32> = [-2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333, -2.83321333]
 func.func @same_bits(%x: tensor<1x17xf32> {plateau.values = dense<0.3712> : tensor<1x17xf32>}) -> tensor<1x17xf32> {
   %e = math.exp %x : tensor<1x17xf32>
-  %p = moe.log_softmax %e : tensor<1x17xf32>
+  %p, %p_lse = moe.log_softmax %e vocabulary<size = 17>
+    : (tensor<1x17xf32>) -> (tensor<1x17xf32>, tensor<1xf32>)
   return %p : tensor<1x17xf32>
 }
 
@@ -56,9 +57,11 @@ func.func @one(%x: tensor<f32>) -> tensor<f32> {
 
 // A kernel takes the buffer of an input that dies in it, and of no other.
 func.func @in_place(%x: tensor<5x7xf32>) -> (tensor<5x7xf32>, tensor<5x7xf32>) {
-  %a = moe.log_softmax %x : tensor<5x7xf32>
+  %a, %a_lse = moe.log_softmax %x vocabulary<size = 7>
+    : (tensor<5x7xf32>) -> (tensor<5x7xf32>, tensor<5xf32>)
   %b = math.exp %a : tensor<5x7xf32>
-  %c = moe.log_softmax %b : tensor<5x7xf32>
+  %c, %c_lse = moe.log_softmax %b vocabulary<size = 7>
+    : (tensor<5x7xf32>) -> (tensor<5x7xf32>, tensor<5xf32>)
   %d = arith.addf %c, %b : tensor<5x7xf32>
   %e = arith.mulf %d, %x : tensor<5x7xf32>
   return %e, %x : tensor<5x7xf32>, tensor<5x7xf32>

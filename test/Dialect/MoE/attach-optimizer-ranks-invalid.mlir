@@ -51,3 +51,12 @@ func.func private @loss_and_gradients(%w: tensor<4xf32> {moe.parameter = #moe.pa
     -> (tensor<f32>, tensor<4xf32>) attributes {moe.batch = #moe.batch<ranks = 4, tokens = 8, sequence = 8>} {
   return %l, %w : tensor<f32>, tensor<4xf32>
 }
+
+// -----
+
+shard.grid @vocab(shape = 4)
+// expected-error @below {{parameter 'w' has 9 rows, and 4 parts of 2 do not hold them}}
+func.func private @loss_and_gradients(%w: tensor<2xf32> {moe.parameter = #moe.parameter<"w", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64, shard = @vocab, rows = 9>}, %l: tensor<f32>)
+    -> (tensor<f32>, tensor<2xf32>) attributes {moe.batch = #moe.batch<ranks = 4, tokens = 8, sequence = 8>} {
+  return %l, %w : tensor<f32>, tensor<2xf32>
+}

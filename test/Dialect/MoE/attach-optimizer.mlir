@@ -24,9 +24,12 @@ func.func @loss(%labels: tensor<4xi32> {moe.role = #moe.role<labels>},
     %x: tensor<4x4xf32> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>},
     %unused: tensor<3xf32> {moe.parameter = #moe.parameter<"unused", decay = false, mean = 0.0 : f64, deviation = 1.0 : f64>})
     -> (tensor<f32> {moe.role = #moe.role<loss>}) {
-  %p = moe.log_softmax %x : tensor<4x4xf32>
+  %p, %p_lse = moe.log_softmax %x vocabulary<size = 4>
+    : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<4xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<4x4xf32>, tensor<4xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<4x4xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<4xf32>
   return %l : tensor<f32>
 }
 
@@ -42,8 +45,11 @@ func.func @loss(%labels: tensor<4xi32> {moe.role = #moe.role<labels>},
     %x: tensor<4x4xbf16> {moe.parameter = #moe.parameter<"x", decay = true, mean = 0.0 : f64, deviation = 1.0 : f64>})
     -> (tensor<f32> {moe.role = #moe.role<loss>}) {
   %y = arith.extf %x : tensor<4x4xbf16> to tensor<4x4xf32>
-  %p = moe.log_softmax %y : tensor<4x4xf32>
+  %p, %p_lse = moe.log_softmax %y vocabulary<size = 4>
+    : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<4xi32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<4x4xf32>, tensor<4xi32>
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 4>
+    : (tensor<4x4xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<4xf32>
   return %l : tensor<f32>
 }

@@ -36,7 +36,10 @@ func.func @loss(%labels: tensor<8xi32> {moe.role = #moe.role<labels>},
     -> (tensor<f32> {moe.role = #moe.role<loss>}, tensor<4xi32> {moe.role = #moe.role<expert_counts>})
     attributes {moe.batch = #moe.batch<ranks = 2, tokens = 8, sequence = 8>} {
   %ids, %weights, %counts = moe.route %x bias(%bias) routing <top_k = 2, score = sigmoid, groups = 1, kept_groups = 1, normalize = true, scale = 1.0 : f32> : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x2xi32>, tensor<8x2xf32>, tensor<4xi32>)
-  %p = moe.log_softmax %weights : tensor<8x2xf32>
-  %l = moe.nll %p, %labels, %count ignore_index(-100) : tensor<8x2xf32>, tensor<8xi32>
+  %p, %p_lse = moe.log_softmax %weights vocabulary<size = 2>
+    : (tensor<8x2xf32>) -> (tensor<8x2xf32>, tensor<8xf32>)
+  %l_rows = moe.nll %p, %p_lse, %labels vocabulary<size = 2>
+    : (tensor<8x2xf32>, tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<8xf32>
   return %l, %counts : tensor<f32>, tensor<4xi32>
 }

@@ -27,13 +27,14 @@ func.func @run(%g: tensor<8x6xf32>, %u: tensor<8x6xf32>) -> tensor<8x6xf32> {
 // CHECK-LABEL: func.func @again(
 // CHECK-SAME: %[[X:.*]]: tensor<8x6xf32>
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8x6xf32>)
-// CHECK: %[[P:.*]] = moe.log_softmax %[[E]]
+// CHECK: %[[P:.*]], %{{.*}} = moe.log_softmax %[[E]]
 // CHECK: linalg.generic {{.*}} ins(%[[X]], %[[P]] : tensor<8x6xf32>, tensor<8x6xf32>)
 // CHECK: math.exp
 // CHECK: arith.mulf
 func.func @again(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %e = math.exp %x : tensor<8x6xf32>
-  %p = moe.log_softmax %e : tensor<8x6xf32>
+  %p, %p_lse = moe.log_softmax %e vocabulary<size = 6>
+    : (tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>)
   %m = arith.mulf %p, %e : tensor<8x6xf32>
   return %m : tensor<8x6xf32>
 }
@@ -41,11 +42,12 @@ func.func @again(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
 // Computing the sum again would read two tensors instead of one: it is kept.
 // CHECK-LABEL: func.func @kept(
 // CHECK: %[[S:.*]] = linalg.generic
-// CHECK: %[[P:.*]] = moe.log_softmax %[[S]]
+// CHECK: %[[P:.*]], %{{.*}} = moe.log_softmax %[[S]]
 // CHECK: linalg.generic {{.*}} ins(%[[P]], %[[S]] : tensor<8x6xf32>, tensor<8x6xf32>)
 func.func @kept(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %s = arith.addf %x, %y : tensor<8x6xf32>
-  %p = moe.log_softmax %s : tensor<8x6xf32>
+  %p, %p_lse = moe.log_softmax %s vocabulary<size = 6>
+    : (tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>)
   %m = arith.mulf %p, %s : tensor<8x6xf32>
   return %m : tensor<8x6xf32>
 }

@@ -47,8 +47,11 @@ func.func @loss(%ids: tensor<7x3xi32> {IDS}, %labels: tensor<7xi32> {plateau.bel
   %one = arith.constant dense<1.0> : tensor<7x5xf32> // of f32
   %wide = arith.mulf %y, %one : tensor<7x5xf32> // of f32
   %wide = arith.extf %y : tensor<7x5xbf16> to tensor<7x5xf32> // of bf16
-  %s = moe.log_softmax %wide : tensor<7x5xf32>
+  %s, %s_lse = moe.log_softmax %wide vocabulary<size = 5>
+    : (tensor<7x5xf32>) -> (tensor<7x5xf32>, tensor<7xf32>)
   %count = moe.count_labels %labels ignore_index(-100) : tensor<7xi32>
-  %l = moe.nll %s, %labels, %count ignore_index(-100) : tensor<7x5xf32>, tensor<7xi32>
+  %l_rows = moe.nll %s, %s_lse, %labels vocabulary<size = 5>
+    : (tensor<7x5xf32>, tensor<7xf32>, tensor<7xi32>) -> tensor<7xf32>
+  %l = moe.mean_loss %l_rows over %count : tensor<7xf32>
   return %l : tensor<f32>
 }

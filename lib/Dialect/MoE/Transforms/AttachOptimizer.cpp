@@ -144,6 +144,10 @@ FailureOr<Ranks> Ranks::get(func::FuncOp gradients, LayoutAttr layout) {
       return gradients.emitError() << "parameter '" << member.getParameter().getName() << "' is divided by grid "
                                    << symbol << " of " << grid->getRanks() << " ranks, and moe.batch says "
                                    << result.ranks;
+    auto fail = [&] { return gradients.emitError(); };
+    if (!member.getShape().empty() &&
+        failed(member.getParameter().verifyParts(fail, grid->getShards(), member.getShape().front())))
+      return failure();
     result.grids.insert({symbol, *grid});
   }
   if (result.ranks == 1)
@@ -449,7 +453,8 @@ LogicalResult AttachOptimizer::attach() {
   Value count;
   if (evaluation.labelCount) {
     int32_t ignoreIndex = -100;
-    gradients.walk([&](NLLOp op) { ignoreIndex = op.getIgnoreIndex(); });
+    gradients.walk([&](VocabLossOp op) { ignoreIndex = op.getVocabulary().getIgnoreIndex(); });
+    gradients.walk([&](NLLOp op) { ignoreIndex = op.getVocabulary().getIgnoreIndex(); });
     Location place = withScope(NameLoc::get(builder.getStringAttr("count_labels")),
                                ScopeAttr::get(context, Phase::Forward, Component::Vocabulary, std::nullopt));
     count = CountLabelsOp::create(builder, place, values[*labels], ignoreIndex);

@@ -76,6 +76,46 @@ def MoEAttachOptimizer : Pass<"moe-attach-optimizer", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def MoEExpandVocabLoss : Pass<"moe-expand-vocab-loss"> {
+  let summary = "Compute vocabulary losses with all their logits at once";
+  let description = [{
+    Each `moe.vocab_loss`, and the `moe.vocab_loss_grad` that reads its lse, becomes products and separate ops. With N tokens a rank, V
+    columns on P ranks:
+
+    - `standard`: the table is gathered, then `moe.log_softmax` and `moe.nll`. Logits, log probabilities and the two gradients by them are
+      tensors of their own; the gradient reuses the log probabilities, and the table's is summed over the ranks and scattered. This is
+      what differentiating separate ops gives.
+    - `in-place`: the same products, but `moe.fold_logits` reads the logits and `moe.logits_grad` overwrites them.
+    - `vocab-parallel`: tokens are gathered, and each rank multiplies all P·N of them with its own shard of the table. The states of rows
+      are gathered and merged, and the gradient by `x` is summed over the ranks, in f32, and scattered.
+
+    A gradient whose loss is not there (its lse is an argument) multiplies for itself.
+
+    **Ensures** neither op is left. Of [N, V] f32 tensors are live at once: 3 in the backward pass of `standard`, 1 in the others, plus
+    half of one for bf16 operands, whose products read rounded gradients.
+    **Does not** divide anything into tiles: `moe-ring-vocab` does.
+  }];
+  let options = [Option<"form", "form", "std::string", "\"standard\"", "standard, in-place or vocab-parallel">];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def MoEExpandEmbedding : Pass<"moe-expand-embedding"> {
+  let summary = "Look up rows of tables in shards by tiles of tokens";
+  let description = [{
+    `moe.embedding` on a grid of P ranks becomes a loop over tiles of t tokens a rank: the tile's ids of all ranks are gathered, each rank
+    looks up those of its shard, and a sum over the ranks, of which one has the row and the others zeros, gives each rank its own rows.
+    `moe.embedding_grad` gathers ids and cotangents of a tile, and adds up those of its shard in f32.
+
+    **Ensures** no `moe.embedding` or `moe.embedding_grad` on a grid is left. The rows of a tile, of all ranks, have at most `tile-bytes`
+    bytes: P·t·H·b, with t at least 1. Of the table there is no copy; its gradient has an f32 accumulator beside a bf16 result.
+    **Does not** touch embeddings without a grid.
+  }];
+  let options = [Option<"tileBytes", "tile-bytes", "int64_t", "16777216", "most bytes of the gathered rows of a tile, at least 1">];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def MoEFoldMatmul : Pass<"moe-fold-matmul"> {
   let summary = "Fold roundings and sums into the matmuls that feed them";
   let description = [{
@@ -127,6 +167,79 @@ def MoEHoistSums : Pass<"moe-hoist-sums", "::mlir::func::FuncOp"> {
     **Ensures** no byte more is live: such a sum is taken in the place of its operand.
     **Does not** move a sum out of a loop or past another op that has regions.
   }];
+}
+
+def MoERaiseVocabLoss : Pass<"moe-raise-vocab-loss", "::mlir::func::FuncOp"> {
+  let summary = "Recognise vocabulary losses that are written out";
+  let description = [{
+    Finds losses of tokens, `log Σ_v exp(y[i, v]) − y[i, label[i]]` with `y = x · tableᵀ (+ bias)`, and makes each a `moe.vocab_loss`; a sum
+    or mean of them that follows becomes `moe.mean_loss`. Ops are read as expressions of elements, through maps and bodies of `linalg` ops,
+    elementwise ops and dimensions of 1, so that what counts is what is computed and not by which ops. Among the ways to write it are:
+
+    - softmax, logarithm, and a sum over columns in which all but the label's are 0;
+    - x − max, exp, sum, log, −, and the label's element by `tensor.extract`, as torch-mlir has `aten.log_softmax` and `aten.nll_loss_forward`;
+    - `linalg.softmax`, or `moe.log_softmax` and `moe.nll`;
+    - `c · tanh(y / c)` in place of y, and 0 where the label is a given number.
+
+    Equality is that of real numbers: what is subtracted before the exponential may be anything that is the same for all columns, or
+    nothing. A label outside the vocabulary that the source does not set to 0 becomes an error at run time. Labels of 64 bits are
+    truncated to 32.
+
+    A remark, missed, says what a logarithm of a sum of exponentials of a product has that is not this: the term that is left, a table
+    [H, V] that is no transpose, logits that something else reads too.
+
+    **Requires** f32 logits and static tensors [N, H], [V, H].
+    **Does not** recognise label smoothing, z loss, weights, tables in shards, or gradients: it runs before `moe-differentiate`.
+  }];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::arith::ArithDialect"];
+}
+
+def MoERingVocab : Pass<"moe-ring-vocab", "::mlir::func::FuncOp"> {
+  let summary = "Compute the vocabulary loss by tiles, whose logits are dropped at once";
+  let description = [{
+    Rewrites each `moe.vocab_loss` and `moe.vocab_loss_grad` into loops over tiles of tokens and columns. With P ranks along the last axis
+    of the grid, each rank with N tokens of width H and R rows of the table, the form is one of
+
+    - `weights`: shards of the table go round the ranks, with their gradients, until these are home;
+    - `activations`: rows of tokens go round, with their labels and states; with their gradients until these are home;
+    - `none`: nothing goes round. Each tile of tokens is gathered from all ranks, its logits against the whole shard serve loss and
+      gradient, and the parts of x's gradient are summed where the tokens are. Two tiles are under way at a time. It is legal when the
+      cotangents do not depend on the losses, as those of a mean over a given count: then they are computed first.
+    - `auto`: the form of the least modelled time, products / `flops-per-second` + bytes sent / `link-bytes-per-second`, of those that fit
+      `budget-bytes`.
+
+    | | flops | bytes that a rank sends |
+    |---|---|---|
+    | weights | 8 N H R P | forward (P−1) w, backward (P−1) w + P g; w bytes of table and bias, g of their f32 gradients |
+    | activations | 8 N H R P | forward (P−1) (x + 4N) + P s, backward (P−1) (x + 12N) + 4 P N H; x bytes of x, s of states |
+    | none | 6 N H R P | (P−1) (x + 8N) + P (P−1) s + 4 (P−1) N H |
+
+    A state has 12 bytes a token, 16 with label smoothing. Forward alone takes 2 N H R P. On one rank nothing is sent.
+
+    No tile exceeds `tile-bytes`: a tile of logits, with the rounded derivative beside it when operands are bf16; for `none` also one of
+    gathered rows, and one of the parts of x's gradient, in f32. Tiles of a ring are as wide as the shard; when fewer than 64 tokens would
+    fit, they are narrower. With `hop=tile` what moves is cut into tiles too, and each hops into the place of the one before, so that there is
+    one tile's room more than what moves, instead of twice as much.
+
+    Remarks say for each form flops, bytes sent, bytes of logits that are live at once, live bytes (results, what moves, sums and tiles, but not
+    operands) and modelled time; what was chosen; and why a form was not. With `strict` it is an error when the form that is asked for is not
+    legal, or nothing fits the budget.
+
+    **Requires** that no later pass merges equal ops: a ring sends the table, or the rows, once forward and once backward, and computes
+    logits in each, and merging these would keep what the tiles exist to drop.
+    **Ensures** sums are in f32 and in an order that the program fixes.
+  }];
+  let options = [
+    Option<"move", "move", "::std::string", "\"auto\"", "what goes round the ranks: weights, activations, none, or auto">,
+    Option<"hop", "hop", "::std::string", "\"shard\"", "how much hops at once: shard or tile">,
+    Option<"tileBytes", "tile-bytes", "int64_t", "16 << 20", "the most bytes of a tile, at least 8">,
+    Option<"flopsPerSecond", "flops-per-second", "double", "4e14", "rate of products">,
+    Option<"linkBytesPerSecond", "link-bytes-per-second", "double", "1e11", "rate at which a rank sends">,
+    Option<"budgetBytes", "budget-bytes", "int64_t", "0", "the most live bytes that auto may choose; 0 for no limit">,
+    Option<"strict", "strict", "bool", "false", "make it an error that a wish cannot be met">
+  ];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def MoEVerifySpaces : Pass<"moe-verify-spaces"> {
