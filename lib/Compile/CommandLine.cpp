@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
+#include "plateau/Pipelines/Rewrite.h"
 #include "plateau/Run/MemoryLimits.h"
 #include <CLI/CLI.hpp>
 #include <map>
@@ -64,6 +65,15 @@ std::variant<CommandLine, int> compile::parseCommandLine(int argc, const char *c
                                        "Micro-batches in flight: the forward pass of one beside the backward pass of "
                                        "another")
       ->type_name("INT");
+  auto readRewrite = [&line](const std::string &text) {
+    if (llvm::Error error = checkRewrite(text))
+      throw CLI::ValidationError("--rewrite", llvm::toString(std::move(error)));
+    line.rewrite = text;
+  };
+  app.add_option_function<std::string>("--rewrite", readRewrite,
+                                       "Passes on tensors to run before the step is scheduled: "
+                                       "\"func.func(moe-ring-vocab{move=weights})\"")
+      ->type_name("PIPELINE");
   app.failure_message([](const CLI::App *, const CLI::Error &error) {
     return std::string("plateau-compile: error: ") + error.what() + "\nRun with --help for more information.\n";
   });

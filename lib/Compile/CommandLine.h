@@ -26,6 +26,7 @@ struct CommandLine {
   plr_gemm_kind gemm = PLR_GEMM_ONEDNN;
   std::optional<int64_t> deviceBytes, hostBytes;
   int64_t inFlight = 0;
+  std::string rewrite; ///< Passes before the step is scheduled; none when empty.
 };
 
 /// The options, or the exit code when that is all there is to do.

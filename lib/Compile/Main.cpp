@@ -8,6 +8,7 @@
 #include "Output.h"
 #include "mlir/Parser/Parser.h"
 #include "plateau/Compile/Compile.h"
+#include "plateau/Pipelines/Rewrite.h"
 #include "plateau/Run/Diagnostics.h"
 #include "plateau/Run/Error.h"
 #include "plateau/Run/Files.h"
@@ -66,6 +67,14 @@ static llvm::Error compileTo(ModuleOp module, const CommandLine &line) {
   options.hbmBytes = line.deviceBytes.value_or(-1);
   options.hostBytes = line.hostBytes.value_or(-1);
   options.inFlight = line.inFlight;
+  RewrittenFunction rewritten;
+  if (!line.rewrite.empty()) {
+    auto made = rewriteFunction(*function, line.rewrite);
+    if (!made)
+      return made.takeError();
+    rewritten = std::move(*made);
+    *function = rewritten.function;
+  }
   FailureOr<CompiledProgram> program = schedule(*function, options);
   if (failed(program))
     return makeError("");

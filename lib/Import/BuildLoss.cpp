@@ -17,6 +17,7 @@
 #include "plateau/Dialect/MoE/IR/Scope.h"
 #include "plateau/Interfaces/Matmul.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -86,8 +87,12 @@ private:
 
   // The grids of ranks, the function and its arguments.
   void createGrids(ModuleOp module);
-  /// Shape of a rank's part of a parameter, and the grid that divides it, null when every rank has all of it.
-  std::pair<SmallVector<int64_t>, FlatSymbolRefAttr> divide(const Parameter &parameter);
+  /// The grid that divides the tables of the vocabulary, or a parameter; null when every rank has all of it.
+  FlatSymbolRefAttr getVocabularyGrid() const;
+  FlatSymbolRefAttr getGrid(const Parameter &parameter) const;
+  /// Shape of a rank's part of a parameter.
+  SmallVector<int64_t> getPartShape(const Parameter &parameter) const;
+  int64_t getParts(const Parameter &parameter) const;
   func::FuncOp createFunction(ModuleOp module);
   Value getWeight(StringRef name) { return weights.lookup((name + ".weight").str()); }
 
@@ -174,16 +179,30 @@ void LossBuilder::createGrids(ModuleOp module) {
     addDivided(vocabularyGrid, options.vocabularyRanks);
 }
 
-std::pair<SmallVector<int64_t>, FlatSymbolRefAttr> LossBuilder::divide(const Parameter &parameter) {
+int64_t LossBuilder::getParts(const Parameter &parameter) const {
+  return parameter.shard == Shard::Experts      ? options.expertRanks
+         : parameter.shard == Shard::Vocabulary ? options.vocabularyRanks
+                                                : 1;
+}
+
+FlatSymbolRefAttr LossBuilder::getVocabularyGrid() const {
+  if (options.vocabularyRanks == 1)
+    return {};
+  return FlatSymbolRefAttr::get(builder.getContext(), vocabularyGrid);
+}
+
+FlatSymbolRefAttr LossBuilder::getGrid(const Parameter &parameter) const {
+  if (parameter.shard == Shard::Vocabulary)
+    return getVocabularyGrid();
+  if (getParts(parameter) == 1)
+    return {};
+  return FlatSymbolRefAttr::get(builder.getContext(), expertGrid);
+}
+
+SmallVector<int64_t> LossBuilder::getPartShape(const Parameter &parameter) const {
   SmallVector<int64_t> shape = llvm::to_vector(ArrayRef<int64_t>(parameter.shape));
-  int64_t parts = parameter.shard == Shard::Experts      ? options.expertRanks
-                  : parameter.shard == Shard::Vocabulary ? options.vocabularyRanks
-                                                         : 1;
-  if (parts == 1)
-    return {shape, {}};
-  shape[0] /= parts;
-  StringRef grid = parameter.shard == Shard::Experts ? expertGrid : vocabularyGrid;
-  return {shape, FlatSymbolRefAttr::get(builder.getContext(), grid)};
+  shape[0] = llvm::divideCeil(shape[0], getParts(parameter));
+  return shape;
 }
 
 func::FuncOp LossBuilder::createFunction(ModuleOp module) {
@@ -210,9 +229,13 @@ func::FuncOp LossBuilder::createFunction(ModuleOp module) {
     }
     double mean = parameter.isNorm() ? 1.0 : 0.0;
     double deviation = parameter.isNorm() ? 0.0 : config.initializerRange;
-    auto [shape, grid] = divide(parameter);
+    SmallVector<int64_t> shape = getPartShape(parameter);
+    std::optional<int64_t> rows; // Where the parts hold more.
+    if (getParts(parameter) * shape[0] > parameter.shape[0])
+      rows = parameter.shape[0];
     add(getTensor(shape), "moe.parameter",
-        moe::ParameterAttr::get(context, parameter.name, /*decay=*/!parameter.isNorm(), mean, deviation, grid),
+        moe::ParameterAttr::get(context, parameter.name, /*decay=*/!parameter.isNorm(), mean, deviation,
+                                getGrid(parameter), rows),
         locate(Component::Parameters, parameter.name, parameter.layer));
   }
 
@@ -509,18 +532,14 @@ Value LossBuilder::buildVocabularyLoss(Value stream, Value labels) {
         sumOverRanks(at("count_labels"), moe::CountLabelsOp::create(builder, at("count_labels"), labels, ignoreIndex));
   Value x = buildNorm(at("norm"), stream, getWeight("model.norm"));
   Value table = getWeight(config.tiedEmbedding ? "model.embed_tokens" : "lm_head");
-  if (options.vocabularyRanks > 1) {
-    // The last axis of the grid: the second one when there are copies.
-    shard::GridAxis axis = options.vocabularyRanks == options.ranks ? 0 : 1;
-    table =
-        shard::AllGatherOp::create(builder, at("lm_head_gather"), getTensor({config.vocabularySize, config.hiddenSize}),
-                                   FlatSymbolRefAttr::get(builder.getContext(), vocabularyGrid),
-                                   shard::GridAxesAttr::get(builder.getContext(), ArrayRef<shard::GridAxis>{axis}),
-                                   table, builder.getIndexAttr(0));
-  }
-  Value logits = buildLinear(at("lm_head"), x, table);
-  Value logProbs = moe::LogSoftmaxOp::create(builder, at("log_softmax"), logits);
-  return moe::NLLOp::create(builder, at("nll"), logProbs, labels, count, ignoreIndex);
+  auto vocabulary =
+      moe::VocabularyAttr::get(builder.getContext(), config.vocabularySize, ignoreIndex,
+                               static_cast<float>(options.labelSmoothing), static_cast<float>(options.vocabularyZLoss),
+                               static_cast<float>(options.logitSoftcap.value_or(config.logitSoftcap)));
+  Type rows = getTensor({options.tokens}, builder.getF32Type());
+  auto loss = moe::VocabLossOp::create(builder, at("lm_head"), rows, rows, narrow(at("lm_head"), x), table, labels,
+                                       /*bias=*/Value(), getVocabularyGrid(), vocabulary);
+  return moe::MeanLossOp::create(builder, at("mean_loss"), loss.getLosses(), /*weights=*/Value(), count);
 }
 
 OwningOpRef<ModuleOp> LossBuilder::build() {
@@ -535,8 +554,10 @@ OwningOpRef<ModuleOp> LossBuilder::build() {
       moe::RotaryTableOp::create(builder, locate(Component::Attention, "rotary_table"), TypeRange{phases, phases},
                                  positions, builder.getF64FloatAttr(config.ropeTheta));
   Location embedding = locate(Component::Embedding, "embed_tokens");
+  FlatSymbolRefAttr grid = getVocabularyGrid();
   Value rows = moe::EmbeddingOp::create(builder, embedding, getTensor({options.tokens, config.hiddenSize}),
-                                        getWeight("model.embed_tokens"), tokens);
+                                        getWeight("model.embed_tokens"), tokens, grid,
+                                        grid ? builder.getI64IntegerAttr(config.vocabularySize) : IntegerAttr());
   SmallVector<Value> losses, results;
   Value stream = buildLayers(widen(embedding, rows), rotary.getCos(), rotary.getSin(), starts, losses, results);
   Value loss = buildVocabularyLoss(stream, labels);

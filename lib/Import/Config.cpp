@@ -205,6 +205,10 @@ llvm::Expected<ModelConfig> mlir::plateau::importer::parseConfig(const SourceTex
       "rope_theta", [&](double value) { return value >= std::numeric_limits<float>::min() && fitsF32(value); },
       "a number > 0 that fits f32", 10000);
   config.tiedEmbedding = fields.boolean("tie_word_embeddings", false);
+  config.logitSoftcap = fields.number(
+      "final_logit_softcapping",
+      [&](double value) { return value >= std::numeric_limits<float>::min() && fitsF32(value); },
+      "a number > 0 that fits f32, or null", 0);
 
   checkUnsupported(fields, modelType, config.layers);
   if (modelType == "qwen3_moe")

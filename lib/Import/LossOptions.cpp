@@ -36,15 +36,6 @@ llvm::Error mlir::plateau::importer::checkLossOptions(const ModelConfig &config,
   if (!config.sparse.empty() && (!tokens || *tokens > std::numeric_limits<int32_t>::max()))
     return llvm::createStringError("a step of more than 2^31 - 1 tokens on all ranks has more routes to an expert than "
                                    "32 bits can count");
-  if (options.vocabularyRanks > 1 && config.tiedEmbedding)
-    return llvm::createStringError(
-        "the embedding table is on every rank, and with field 'tie_word_embeddings' it is the "
-        "output projection, which --vocab-ranks " +
-        Twine(options.vocabularyRanks) + " would divide");
-  if (config.vocabularySize % options.vocabularyRanks)
-    return llvm::createStringError("the " + Twine(config.vocabularySize) +
-                                   " rows of field 'vocab_size' do not divide over " + Twine(options.vocabularyRanks) +
-                                   " ranks (--vocab-ranks)");
   // Every value of the program is no larger than this many f32 a token.
   int64_t width = std::max({config.vocabularySize, config.hiddenSize, config.intermediateSize});
   std::optional<int64_t> heads = llvm::checkedMul(config.heads, config.headDim);

@@ -75,6 +75,8 @@ static CLI::Option *addNumber(CLI::App &app, const std::string &name, double &va
 /// A factor of a part of the loss, or of an update.
 static bool isFactor(double value) { return value >= 0 && std::isfinite(float(value)); }
 static const char *const factors = "a number >= 0 that fits f32";
+/// A part of what there is, not all of it.
+static bool isFraction(double value) { return value >= 0 && float(value) < 1; }
 
 template <typename T>
 static CLI::Option *addChoice(CLI::App &app, const std::string &name, T &value, const std::string &description,
@@ -107,8 +109,9 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
   CLI::Option *optional[] = {
       addSize(app, "--expert-ranks", line.loss.expertRanks,
               "Ranks that divide the experts among them; divides --ranks and the experts (default: 1)"),
-      addSize(app, "--vocab-ranks", line.loss.vocabularyRanks,
-              "Ranks that divide the output projection among them; divides --ranks and the vocabulary (default: 1)"),
+      addSize(
+          app, "--vocab-ranks", line.loss.vocabularyRanks,
+          "Ranks that divide the embedding table and the output projection among them; divides --ranks (default: 1)"),
       addSize(app, "--micro-batches", line.microBatches,
               "Parts in which a rank's tokens are computed, their gradients added in f32 (default: 1)"),
       app.add_flag(
@@ -128,6 +131,13 @@ static void addProgramOptions(CLI::App &app, CommandLine &line) {
                              {{"global", BalanceKind::Global}, {"sequence", BalanceKind::Sequence}}),
       addNumber(app, "--z-loss", line.loss.zLoss, "Factor of the loss that keeps a router's logits small", factors,
                 isFactor),
+      addNumber(app, "--label-smoothing", line.loss.labelSmoothing,
+                "Part of each label that goes to all tokens of the vocabulary alike", "a number in [0, 1)", isFraction),
+      addNumber(app, "--vocab-z-loss", line.loss.vocabularyZLoss,
+                "Factor of the loss that keeps the logits of the vocabulary small", factors, isFactor),
+      addNumberWithDefault(app, "--logit-softcap", line.loss.logitSoftcap,
+                           "Bound of the logits of the vocabulary, which a tanh keeps them within; 0 for none",
+                           "final_logit_softcapping", factors, isFactor),
       addNumber(app, "--bias-update-rate", optimizer.biasUpdateRate,
                 "What a step adds to or takes from a router's correction bias", factors, isFactor),
       addNumber(app, "--weight-decay", optimizer.weightDecay, "Weight decay of AdamW", "a number >= 0",

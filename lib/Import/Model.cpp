@@ -71,6 +71,7 @@ llvm::Expected<std::vector<Parameter>> mlir::plateau::importer::listParameters(c
   int64_t query = config.heads * headDim, keyValue = config.keyValueHeads * headDim;
 
   add("model.embed_tokens", {config.vocabularySize, hidden}, ParameterGroup::Embedding);
+  parameters.back().shard = Shard::Vocabulary;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     auto addToLayer = [&](const Twine &name, llvm::ArrayRef<int64_t> shape, ParameterGroup group) {
       add("model.layers." + Twine(layer) + "." + name, shape, group, layer);

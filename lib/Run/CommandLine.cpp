@@ -7,6 +7,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "plateau/Dialect/MoE/IR/Scope.h"
+#include "plateau/Pipelines/Rewrite.h"
 #include "plateau/Run/Diagnostics.h"
 #include "plateau/Run/EntryRun.h"
 #include "plateau/Run/Error.h"
@@ -51,6 +52,18 @@ static void noteLostScopes(func::FuncOp function, llvm::StringRef path) {
                     "forward; print modules with --mlir-print-debuginfo\n";
 }
 
+/// Makes `function` the one that the passes of --rewrite make of it, which `rewritten` holds.
+static llvm::Error rewrite(func::FuncOp &function, RewrittenFunction &rewritten, const RunOptions &options) {
+  if (options.rewrite.empty())
+    return llvm::Error::success();
+  auto made = rewriteFunction(function, options.rewrite);
+  if (!made)
+    return made.takeError();
+  rewritten = std::move(*made);
+  function = rewritten.function;
+  return llvm::Error::success();
+}
+
 /// Gives the ranks numbers of tokens of their own, where the command line has some.
 static llvm::Error setRankTokens(StepSignature &signature, const std::vector<int64_t> &rankTokens) {
   BatchShape &batch = signature.batch;
@@ -88,6 +101,10 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
   options.ranks = signature->batch.ranks;
   if (auto error = setRankTokens(*signature, training.rankTokens))
     return fail(std::move(error));
+  RewrittenFunction rewritten;
+  if (auto error = rewrite(*function, rewritten, options))
+    return fail(std::move(error));
+  signature->function = *function;
   auto data = TokenData::open(training.data, signature->batch, training.documentEnd, signature->ignoreIndex);
   if (!data)
     return fail(data.takeError());
@@ -162,6 +179,9 @@ static int runFunction(ModuleOp module, RunOptions options, const EntryOptions &
     reference = std::move(*made);
     options.poison = true;
   }
+  RewrittenFunction rewritten;
+  if (auto error = rewrite(function, rewritten, options))
+    return fail(std::move(error));
   auto executor = createExecutor(function, options);
   if (!executor)
     return fail(executor.takeError());
@@ -190,7 +210,7 @@ static int runModule(int argc, char **argv, DialectRegistry &registry) {
   DiagnosticPrinter diagnostics("plateau-run", line.run.input, *sources, &context);
   if (line.run.remarks) {
     remark::RemarkCategories ours; // `all` alone turns no kind on.
-    ours.passed = ours.missed = ours.analysis = ours.failed = "sched-.*";
+    ours.passed = ours.missed = ours.analysis = ours.failed = "(moe|sched)-.*";
     if (failed(remark::enableOptimizationRemarks(context, /*streamer=*/nullptr,
                                                  std::make_unique<remark::RemarkEmittingPolicyAll>(), ours,
                                                  /*printAsEmitRemarks=*/true)))

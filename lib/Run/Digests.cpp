@@ -27,7 +27,10 @@ static llvm::Expected<std::vector<ResultPart>> listParts(const Executor &executo
   for (moe::MemberAttr member : group.layout.getMembers()) {
     auto count = static_cast<int>(signature.getParts(member));
     for (int rank = 0; rank < count; ++rank) {
-      parts.push_back({rank, group.result, member.getOffset(), member.getElements()});
+      int64_t elements = signature.getPart(member, rank).elements;
+      if (elements == 0)
+        continue;
+      parts.push_back({rank, group.result, member.getOffset(), elements});
       if (std::optional<int> other = findOther(executor, parts.back(), count))
         return makeError("ranks {0} and {1} hold the same part of '{2}' and give it different {3}", rank, *other,
                          member.getParameter().getName(), moe::stringifyRole(group.role));

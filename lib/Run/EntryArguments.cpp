@@ -119,16 +119,25 @@ static NumberStream getStream(uint64_t seed, unsigned index, int64_t copy) {
   return NumberStream(seed, "argument" + std::to_string(index) + (copy > 0 ? "." + std::to_string(copy) : ""));
 }
 
-/// Which part of a parameter a rank has; 0 when every rank has all of it.
-static llvm::Expected<int64_t> getPart(func::FuncOp function, unsigned index, moe::ParameterAttr parameter, int rank,
-                                       int ranks) {
+/// Which part of a parameter a rank has, 0 when every rank has all of it; and how many of its rows are no padding.
+static llvm::Expected<std::pair<int64_t, int64_t>> getPart(func::FuncOp function, unsigned index,
+                                                           moe::ParameterAttr parameter, llvm::ArrayRef<int64_t> shape,
+                                                           int rank, int ranks) {
+  int64_t rows = shape.empty() ? 1 : shape.front();
   if (!parameter.getShard())
-    return 0;
+    return std::pair(0, rows);
   FailureOr<Grid> grid = Grid::lookup(function, parameter.getShard());
   if (failed(grid) || grid->getRanks() != ranks)
     return makeError("argument {0}: parameter '{1}' is divided by grid {2}, and there is none of {3} ranks", index,
                      parameter.getName(), parameter.getShard().getValue(), ranks);
-  return rank % grid->getShards();
+  int64_t part = rank % grid->getShards(), whole = parameter.getWholeRows(grid->getShards(), rows);
+  return std::pair(part, std::clamp<int64_t>(whole - part * rows, 0, rows));
+}
+
+/// Zeros for what is behind the first `rows` rows.
+static void clearPadding(llvm::MutableArrayRef<float> values, llvm::ArrayRef<int64_t> shape, int64_t rows) {
+  if (!shape.empty() && rows < shape.front())
+    llvm::fill(values.drop_front(rows * (values.size() / shape.front())), 0.0f);
 }
 
 static llvm::Expected<std::vector<float>> drawFloats(func::FuncOp function, unsigned index, uint64_t seed, int rank,
@@ -138,21 +147,23 @@ static llvm::Expected<std::vector<float>> drawFloats(func::FuncOp function, unsi
   auto layout = function.getArgAttrOfType<moe::LayoutAttr>(index, "moe.layout");
   auto parameter = function.getArgAttrOfType<moe::ParameterAttr>(index, "moe.parameter");
   int64_t copy = layout || isSameOnAllRanks(function, index) ? 0 : rank;
+  int64_t rows = type.getRank() > 0 ? type.getDimSize(0) : 1;
   if (parameter) {
-    auto part = getPart(function, index, parameter, rank, ranks);
+    auto part = getPart(function, index, parameter, type.getShape(), rank, ranks);
     if (!part)
       return part.takeError();
-    copy = *part;
+    std::tie(copy, rows) = *part;
   }
   getStream(seed, index, copy).fillNormal(0, 1, values);
+  clearPadding(values, type.getShape(), rows);
   for (moe::MemberAttr member : layout ? layout.getMembers() : llvm::ArrayRef<moe::MemberAttr>()) {
-    auto part = getPart(function, index, member.getParameter(), rank, ranks);
+    auto part = getPart(function, index, member.getParameter(), member.getShape(), rank, ranks);
     if (!part)
       return part.takeError();
-    if (*part > 0)
-      getStream(seed, index, *part)
-          .fillNormal(0, 1, llvm::MutableArrayRef(values).slice(member.getOffset(), member.getElements()),
-                      member.getOffset());
+    auto numbers = llvm::MutableArrayRef(values).slice(member.getOffset(), member.getElements());
+    if (part->first > 0)
+      getStream(seed, index, part->first).fillNormal(0, 1, numbers, member.getOffset());
+    clearPadding(numbers, member.getShape(), part->second);
   }
   if (getRole(function, index) == moe::Role::SecondMoment || getRole(function, index) == moe::Role::LearningRate)
     for (float &value : values)

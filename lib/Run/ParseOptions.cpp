@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Run/ParseOptions.h"
+#include "plateau/Pipelines/Rewrite.h"
 #include "plateau/Run/MemoryLimits.h"
 #include "llvm/ADT/StringExtras.h"
 #include <CLI/CLI.hpp>
@@ -118,6 +119,16 @@ void Parser::declareRun() {
   app.add_flag("--strict", line.run.strict,
                "Fail, instead of going on, when less memory than asked for can be had, and at a router's logit that is "
                "not finite");
+  auto setRewrite = [this](const std::string &text) {
+    if (llvm::Error error = checkRewrite(text))
+      throw CLI::ValidationError("--rewrite", llvm::toString(std::move(error)));
+    line.run.rewrite = text;
+  };
+  app.add_option_function<std::string>(
+         "--rewrite", setRewrite,
+         "Passes on tensors to run first: \"func.func(moe-ring-vocab{move=weights})\"; with --compare "
+         "the interpreter runs what was there before")
+      ->type_name("PIPELINE");
   auto setGemm = [this](const std::string &kind) {
     if (kind != "onednn" && kind != "reference")
       throw CLI::ValidationError("--gemm", "'" + kind + "' is neither onednn nor reference");
@@ -137,7 +148,7 @@ void Parser::declareRun() {
           "Memory from a pool while the step runs, freed after last use, instead of a plan that is proven before"),
       addInteger("--in-flight", line.run.inFlight, 1, 64,
                  "Micro-batches in flight: the forward pass of one beside the backward pass of another"),
-      app.add_flag("--remarks", line.run.remarks, "Say what planning did to the memory, as notes"),
+      app.add_flag("--remarks", line.run.remarks, "Say what rewrites and planning did to the memory, as notes"),
       app.add_flag("--poison", line.run.poison, "Fill memory with NaN when it is handed out and when it is released"),
   };
   for (CLI::Option *option : compiledOptions)

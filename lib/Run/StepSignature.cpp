@@ -30,6 +30,19 @@ int64_t StepSignature::getParts(moe::MemberAttr member) const {
   return it == parts.end() ? 1 : it->second;
 }
 
+SmallVector<int64_t> StepSignature::getWholeShape(moe::MemberAttr member) const {
+  SmallVector<int64_t> shape(member.getShape());
+  if (!shape.empty())
+    shape[0] = member.getParameter().getWholeRows(getParts(member), shape[0]);
+  return shape;
+}
+
+MemberPart StepSignature::getPart(moe::MemberAttr member, int64_t rank) const {
+  int64_t whole = ShapedType::getNumElements(getWholeShape(member)), size = member.getElements();
+  int64_t first = std::min(rank % getParts(member) * size, whole);
+  return {first, std::min(size, whole - first)};
+}
+
 FailureOr<func::FuncOp> run::findStep(ModuleOp module) {
   func::FuncOp step;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -235,20 +248,22 @@ LogicalResult SignatureReader::findParts(StepSignature &signature) {
       return emitError(function.getLoc())
              << "@" << function.getName() << ": parameter '" << member.getParameter().getName()
              << "' is divided by grid " << shard << ", and it has no dimension";
+    auto fail = [&] { return emitError(function.getLoc()) << "@" << function.getName() << ": "; };
+    if (failed(member.getParameter().verifyParts(fail, grid->getShards(), member.getShape()[0])))
+      return failure();
     signature.parts[member.getParameter().getName()] = grid->getShards();
   }
   return success();
 }
 
-/// Rows of the table of token embeddings: of the parameter of that name, or the first operand of the first
-/// moe.embedding.
+/// Rows of the whole table of token embeddings: of the parameter of that name, or of the first moe.embedding.
 FailureOr<int64_t> SignatureReader::findVocabulary(const StepSignature &signature) {
   for (moe::MemberAttr member : signature.parameters.layout.getMembers())
     if (member.getParameter().getName() == embeddingName && member.getShape().size() == 2)
-      return member.getShape()[0];
+      return signature.getWholeShape(member)[0];
   int64_t rows = 0;
   function.walk([&](moe::EmbeddingOp op) {
-    rows = cast<RankedTensorType>(op.getTable().getType()).getDimSize(0);
+    rows = op.getSize().value_or(op.getTable().getType().getDimSize(0));
     return WalkResult::interrupt();
   });
   if (rows > 0)

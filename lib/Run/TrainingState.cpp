@@ -41,14 +41,6 @@ static int64_t getHolders(const StepSignature &signature) {
   return holders;
 }
 
-/// Shape of the whole tensor, as files have it.
-static llvm::SmallVector<int64_t> getWholeShape(const StepSignature &signature, MemberAttr member) {
-  llvm::SmallVector<int64_t> shape(member.getShape());
-  if (int64_t parts = signature.getParts(member); parts > 1)
-    shape[0] *= parts;
-  return shape;
-}
-
 static llvm::Error zeroGroup(StepExecutor &executor, const StateGroup &group) {
   std::vector<char> zeros(group.elements * getElementBytes(group));
   for (int rank = 0; rank < executor.getRanks(); ++rank)
@@ -93,10 +85,12 @@ llvm::Error run::drawState(StepExecutor &executor, const StepSignature &signatur
       if (rank > 0 && parts == 1)
         continue; // As rank 0 has it.
       moe::ParameterAttr parameter = member.getParameter();
+      auto part = llvm::MutableArrayRef<float>(values).slice(member.getOffset(), member.getElements());
+      auto [first, elements] = signature.getPart(member, rank);
       NumberStream(seed, parameter.getName())
           .fillNormal(parameter.getMean().getValueAsDouble(), parameter.getDeviation().getValueAsDouble(),
-                      llvm::MutableArrayRef<float>(values).slice(member.getOffset(), member.getElements()),
-                      rank % parts * member.getElements());
+                      part.take_front(elements), first);
+      llvm::fill(part.drop_front(elements), 0.0f);
     }
     if (auto error = writeParameters(executor, signature, rank, values))
       return error;
@@ -125,17 +119,17 @@ static llvm::Expected<const SafetensorsEntry *> findTensor(const SafetensorsRead
   return entry;
 }
 
-/// A group as one rank holds it.
+/// A group as one rank holds it, padding as zeros.
 static llvm::Expected<std::vector<char>> readGroup(const SafetensorsReader &file, const StepSignature &signature,
                                                    const StateGroup &group, int rank, llvm::StringRef dtype,
                                                    int64_t elementBytes) {
   std::vector<char> bytes(group.elements * elementBytes);
   for (MemberAttr member : group.layout.getMembers()) {
-    auto entry = findTensor(file, getTensorName(group, member), dtype, getWholeShape(signature, member));
+    auto entry = findTensor(file, getTensorName(group, member), dtype, signature.getWholeShape(member));
     if (!entry)
       return entry.takeError();
-    int64_t size = member.getElements() * elementBytes;
-    llvm::copy(file.getData(**entry).slice(rank % signature.getParts(member) * size, size),
+    MemberPart part = signature.getPart(member, rank);
+    llvm::copy(file.getData(**entry).slice(part.first * elementBytes, part.elements * elementBytes),
                bytes.begin() + member.getOffset() * elementBytes);
   }
   return bytes;
@@ -202,8 +196,7 @@ static llvm::Error checkValues(llvm::StringRef path, const StepSignature &signat
         return makeError(
             "{0}: tensor '{1}' has {2} as element {3}; a run starts from finite numbers, and second moments "
             "that are not negative",
-            path, getTensorName(group, member), toText(value),
-            rank % signature.getParts(member) * member.getElements() + element);
+            path, getTensorName(group, member), toText(value), signature.getPart(member, rank).first + element);
     }
   return llvm::Error::success();
 }
@@ -300,7 +293,7 @@ llvm::Expected<TrainingCounters> run::loadState(StepExecutor &executor, const St
 static void addEntries(std::vector<SafetensorsEntry> &entries, const StepSignature &signature,
                        const StateGroup &group) {
   for (MemberAttr member : group.layout.getMembers()) {
-    llvm::SmallVector<int64_t> shape = getWholeShape(signature, member);
+    llvm::SmallVector<int64_t> shape = signature.getWholeShape(member);
     entries.push_back({getTensorName(group, member), getDtype(group).str(), {shape.begin(), shape.end()}});
   }
 }
@@ -316,8 +309,8 @@ static llvm::Error appendParts(SafetensorsWriter &writer, const StepSignature &s
       return error;
   for (MemberAttr member : group.layout.getMembers())
     for (int64_t part = 0; part < signature.getParts(member); ++part) {
-      auto numbers =
-          llvm::ArrayRef<Number>(ranks[part]).slice(member.getOffset() * width, member.getElements() * width);
+      auto numbers = llvm::ArrayRef<Number>(ranks[part])
+                         .slice(member.getOffset() * width, signature.getPart(member, part).elements * width);
       writer.append({reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)});
     }
   return llvm::Error::success();

@@ -81,6 +81,7 @@ class Config:
     epsilon: float
     theta: float
     tied: bool
+    softcap: float = 0.0  # Logits of the vocabulary are softcap · tanh(logit / softcap); 0 for as they are.
     # The rest is about layers with experts, `sparse`.
     sparse: tuple = ()
     routing: Routing | None = None
@@ -104,6 +105,7 @@ class Config:
             epsilon=fields.need("rms_norm_eps"),
             theta=fields.need("rope_theta"),
             tied=fields.get("tie_word_embeddings", False),
+            softcap=fields.get("final_logit_softcapping", 0.0),
         )
         sparse = read_sparse_layers(fields, dense.layers)
         if not sparse:

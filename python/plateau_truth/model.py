@@ -82,8 +82,23 @@ def rotary_table(config, positions, dtype):
     return np.cos(phases.astype(np.float64)).astype(dtype), np.sin(phases.astype(np.float64)).astype(dtype)
 
 
-def forward(config, parameters, inputs, dtype, ids=None):
-    """Mean cross entropy over the labels that are not IGNORE, and the route of each layer with experts.
+def vocabulary_losses(config, logits, labels, smoothing=0.0, z=0.0):
+    """[rows]: cross entropy of each row with its label, 0 where that is IGNORE.
+
+    Of each label a part, `smoothing`, goes to all tokens of the vocabulary alike. `z` is the factor of log² Σ exp(logits).
+    """
+    if config.softcap:
+        cap = float(np.float32(config.softcap))
+        logits = cap * jnp.tanh(logits / cap)
+    counted = labels != IGNORE
+    picked = jnp.take_along_axis(logits, jnp.where(counted, labels, 0)[:, None], axis=-1)[:, 0]
+    total = jax.nn.logsumexp(logits, axis=-1)
+    losses = total - (1 - smoothing) * picked - smoothing * jnp.mean(logits, axis=-1) + z * total**2
+    return jnp.where(counted, losses, 0)
+
+
+def forward(config, parameters, inputs, dtype, ids=None, smoothing=0.0, vocabulary_z=0.0):
+    """Mean loss over the labels that are not IGNORE, and the route of each layer with experts.
 
     `dtype` is the type of parameters and activations; correction biases have that of statistics. `ids` has the expert ids of
     some layers, which are then not chosen. The constants of the model are float32 numbers, as they are where tensors are
@@ -155,19 +170,20 @@ def forward(config, parameters, inputs, dtype, ids=None):
     x = rms_norm(x, "model.norm.weight")
     table = parameters["model.embed_tokens.weight" if config.tied else "lm_head.weight"]
     logits = jnp.einsum("ih,vh->iv", x, table, preferred_element_type=wide)
+    losses = vocabulary_losses(config, logits, inputs["labels"], smoothing, vocabulary_z)
     counted = inputs["labels"] != IGNORE
-    labels = jnp.where(counted, inputs["labels"], 0)
-    picked = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=-1), labels[:, None], axis=-1)[:, 0]
-    return -jnp.sum(jnp.where(counted, picked, 0)) / jnp.maximum(counted.sum(), 1).astype(wide), routes
+    return jnp.sum(losses) / jnp.maximum(counted.sum(), 1).astype(wide), routes
 
 
 def loss(config, parameters, inputs, dtype, ids, coefficients):
     """Cross entropy plus, for each layer with experts, the auxiliary losses of its router over all tokens, labelled or not.
 
     `coefficients` has one of each: balance over all tokens at once, "global"; over each sequence and averaged, "sequence"; and
-    of the z-loss, "z".
+    of the z-loss, "z". "smoothing" and "vocabulary_z" are those of the cross entropy.
     """
-    total, by_layer = forward(config, parameters, inputs, dtype, ids)
+    total, by_layer = forward(
+        config, parameters, inputs, dtype, ids, coefficients["smoothing"], coefficients["vocabulary_z"]
+    )
     row, firsts = jnp.arange(len(inputs["tokens"])), inputs["sequences"]
     ends = jnp.append(firsts[1:], len(row))
     in_sequence = (row >= firsts[:, None]) & (row < ends[:, None])
@@ -211,15 +227,24 @@ def _prepare(config, parameters, inputs, dtype, ids):
 
 
 def loss_and_gradients(
-    config, parameters, inputs, dtype="float64", ids=None, balance_coef=0.0, balance_kind="global", z_coef=0.0
+    config,
+    parameters,
+    inputs,
+    dtype="float64",
+    ids=None,
+    balance_coef=0.0,
+    balance_kind="global",
+    z_coef=0.0,
+    smoothing=0.0,
+    vocabulary_z=0.0,
 ):
     """Loss and gradients by name, computed in `dtype` ("float64" or "bfloat16"), given in float64.
 
     `ids` [tokens, k] of some layers fixes their routes. The balance loss is over all tokens, "global", or "sequence" by
-    sequence. Parameters that are not trained have no gradient.
+    sequence. `smoothing` and `vocabulary_z` are those of vocabulary_losses. Parameters that are not trained have no gradient.
     """
     trained, fixed, inputs, ids = _prepare(config, parameters, inputs, dtype, ids)
-    coefficients = {"global": 0.0, "sequence": 0.0, "z": z_coef}
+    coefficients = {"global": 0.0, "sequence": 0.0, "z": z_coef, "smoothing": smoothing, "vocabulary_z": vocabulary_z}
     if balance_kind not in ("global", "sequence"):
         raise ValueError(f"balance_kind is {balance_kind!r}, must be 'global' or 'sequence'")
     coefficients[balance_kind] = balance_coef

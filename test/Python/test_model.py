@@ -74,3 +74,20 @@ def test_rotary_phases_are_f32():
     frequency = np.float32(1e4 ** (-2 / 6))
     assert cos[0, 1] == pytest.approx(np.cos(float(np.float32(position) * frequency)), abs=1e-15)
     assert abs(cos[0, 1] - np.cos(position * 1e4 ** (-2 / 6))) > 1e-4
+
+
+def test_vocabulary_losses_by_hand():
+    """Logits 0 … 3 and the label 2, with each option by its formula."""
+    logits, labels = np.array([[0.0, 1.0, 2.0, 3.0]]), np.array([2])
+    lse = np.log(1 + np.e + np.e**2 + np.e**3)
+
+    def loss(config=CONFIG, **options):
+        return float(model.vocabulary_losses(config, logits, labels, **options)[0])
+
+    assert loss() == pytest.approx(lse - 2, rel=1e-14)
+    assert loss(smoothing=0.1) == pytest.approx(0.9 * (lse - 2) + 0.1 * (lse - 1.5), rel=1e-14)
+    assert loss(z=0.01) == pytest.approx(lse - 2 + 0.01 * lse**2, rel=1e-14)
+    capped = 2 * np.tanh(logits[0] / 2)
+    expected = np.log(np.exp(capped).sum()) - capped[2]
+    assert loss(Config(**{**CONFIG.__dict__, "softcap": 2.0})) == pytest.approx(expected, rel=1e-14)
+    assert float(model.vocabulary_losses(CONFIG, logits, np.array([model.IGNORE]), 0.1, 0.1)[0]) == 0

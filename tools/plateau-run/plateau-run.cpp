@@ -7,7 +7,9 @@
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "mlir/Transforms/Passes.h"
 #include "plateau/InitAllDialects.h"
+#include "plateau/InitAllPasses.h"
 #include "plateau/Run/CommandLine.h"
 
 int main(int argc, char **argv) {
@@ -15,5 +17,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::plateau::registerAllDialects(registry);
+  mlir::registerTransformsPasses();
+  mlir::plateau::registerAllPasses(); // For --rewrite.
   return mlir::plateau::run::runMain(argc, argv, registry);
 }

@@ -21,7 +21,8 @@ enum class BalanceKind { Global, Sequence };
 
 struct LossOptions {
   int64_t ranks = 1;
-  /// Ranks over which the experts, and the rows of the output projection, are divided; the others hold copies.
+  /// Ranks over which the experts, and the rows of the embedding table and the output projection, are divided; the
+  /// others hold copies.
   int64_t expertRanks = 1, vocabularyRanks = 1;
   /// Tokens of a rank and step, and of a sequence.
   int64_t tokens = 0;
@@ -37,6 +38,11 @@ struct LossOptions {
   std::optional<double> balanceLoss;
   BalanceKind balanceKind = BalanceKind::Global;
   double zLoss = 0;
+  /// Of the loss of the vocabulary: the part of a label that goes to all tokens alike, and the factor of the square of
+  /// the logarithm of the sum of exponentials.
+  double labelSmoothing = 0, vocabularyZLoss = 0;
+  /// Where a tanh caps logits, when not where the configuration says; 0 for nowhere.
+  std::optional<double> logitSoftcap;
   WorkingType workingType = WorkingType::F32;
   Checkpoint checkpoint = Checkpoint::None;
 };

@@ -57,6 +57,8 @@ struct ModelConfig {
   double initializerRange = 0;
   /// Whether the output projection is the embedding table.
   bool tiedEmbedding = false;
+  /// Where a tanh caps the logits of the output projection; 0 for nowhere.
+  double logitSoftcap = 0;
   ExpertConfig experts;
   /// For each layer whether it has experts; none of them when empty.
   std::vector<bool> sparse;

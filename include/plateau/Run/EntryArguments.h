@@ -28,7 +28,7 @@ using RankBytes = std::vector<std::vector<Bytes>>;
 ///
 /// The learning rate, the step and what carries plateau.same are the same on all ranks; so are parameters
 /// (moe.parameter, or the tensors of a moe.layout), unless a grid divides them: then ranks with the same part have the
-/// same numbers, and the part takes the place of the rank in the stream's name.
+/// same numbers, and the part takes the place of the rank in the stream's name. Rows of padding are zero.
 llvm::Expected<RankBytes> drawArguments(func::FuncOp function, uint64_t seed, int ranks);
 
 } // namespace mlir::plateau::run

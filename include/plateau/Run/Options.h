@@ -33,7 +33,8 @@ struct RunOptions {
   bool poison = false;
   bool trace = false;
   bool strict = false;
-  bool remarks = false;            ///< Say what the planners did, in bytes.
+  bool remarks = false;            ///< Say what rewrites and planners did, in bytes.
+  std::string rewrite;             ///< Passes on tensors that run before anything else; none when empty.
   bool dynamic = false;            ///< Memory from a pool instead of planned arenas.
   std::optional<int64_t> inFlight; ///< Iterations of a loop of micro-batches to overlap.
   std::optional<int64_t> deviceBytes, hostBytes;

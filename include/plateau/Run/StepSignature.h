@@ -55,12 +55,17 @@ struct StateBuffer {
   int64_t getBytes() const { return ShapedType::getNumElements(shape) * int64_t(sizeof(float)); }
 };
 
+/// Elements of a whole tensor that a rank holds at the front of its part; what is behind them there is padding.
+struct MemberPart {
+  int64_t first = 0, elements = 0;
+};
+
 struct StepSignature {
   func::FuncOp function;
   BatchShape batch;
   /// The parts in which ranks hold a parameter, by name, for those that are divided.
   llvm::StringMap<int64_t> parts;
-  int64_t vocabulary = 0; ///< Rows of the embedding table.
+  int64_t vocabulary = 0; ///< Rows of the embedding table, of all parts together.
   int32_t ignoreIndex = -100;
   unsigned tokens = 0, labels = 0, positions = 0, starts = 0, learningRate = 0, step = 0; ///< Arguments.
   std::optional<unsigned> tokenCount;  ///< Argument; there when ranks may have less tokens than the batch says.
@@ -73,6 +78,9 @@ struct StepSignature {
   /// The parts in which ranks hold a tensor; 1 when every rank has all of it. Rank r has part r mod parts: the grid
   /// that divides it has them along its last axis.
   int64_t getParts(moe::MemberAttr member) const;
+  /// Shape of the whole tensor, as files have it.
+  llvm::SmallVector<int64_t> getWholeShape(moe::MemberAttr member) const;
+  MemberPart getPart(moe::MemberAttr member, int64_t rank) const;
 };
 
 /// The one public function of the module whose arguments have roles; a diagnostic when there is none or more than one.

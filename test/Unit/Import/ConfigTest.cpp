@@ -68,6 +68,7 @@ TEST(Config, ReadsEveryField) {
   fields["rms_norm_eps"] = "1e-05";
   fields["rope_theta"] = "1000000";
   fields["tie_word_embeddings"] = "true";
+  fields["final_logit_softcapping"] = "30";
   std::string warnings;
   ModelConfig config = llvm::cantFail(read(fields, &warnings));
   EXPECT_EQ(config.vocabularySize, 64);
@@ -82,6 +83,7 @@ TEST(Config, ReadsEveryField) {
   EXPECT_EQ(config.ropeTheta, 1e6);
   EXPECT_EQ(config.initializerRange, 0.5);
   EXPECT_TRUE(config.tiedEmbedding);
+  EXPECT_EQ(config.logitSoftcap, 30);
   EXPECT_EQ(warnings, "");
 }
 
@@ -96,6 +98,7 @@ TEST(Config, TakesTheDefaultsOfTransformers) {
   EXPECT_EQ(config.ropeTheta, 10000);
   EXPECT_EQ(config.initializerRange, 0.02);
   EXPECT_FALSE(config.tiedEmbedding);
+  EXPECT_EQ(config.logitSoftcap, 0);
   // The other class takes 128 whatever the hidden size is: saying nothing would be ambiguous.
   EXPECT_EQ(refuse(plain(), {{"head_dim", ""}}),
             "f: error: field 'head_dim' is missing: it must be given for model_type \"qwen3\"");
@@ -256,6 +259,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"rope_parameters", "{}",
                  "is an object: it must be null: rotary embeddings are imported unscaled, with rope_theta"},
         BadField{"tie_word_embeddings", "1", "is 1: it must be true or false"},
+        BadField{"final_logit_softcapping", "0", "is 0: it must be a number > 0 that fits f32, or null"},
+        BadField{"final_logit_softcapping", "1e39", "is 1e39: it must be a number > 0 that fits f32, or null"},
         BadField{"hidden_act", "\"gelu\"", "is \"gelu\": it must be \"silu\""},
         BadField{"attention_bias", "true", "is true: it must be false: biases are not imported"},
         BadField{"attention_dropout", "0.1", "is 0.1: it must be 0: dropout is not imported"},

@@ -96,7 +96,7 @@ TEST(Model, ListsExpertsAsOneTensor) {
   check(21, "model.layers.1.mlp.experts.gate_up_proj", {4, 10, 3}, ParameterGroup::Experts, Shard::Experts);
   check(22, "model.layers.1.mlp.experts.down_proj", {4, 3, 5}, ParameterGroup::Experts, Shard::Experts);
   check(24, "lm_head.weight", {7, 3}, ParameterGroup::LmHead, Shard::Vocabulary);
-  EXPECT_EQ(parameters[0].shard, Shard::None);
+  EXPECT_EQ(parameters[0].shard, Shard::Vocabulary);
 }
 
 TEST(Model, ListsSharedExperts) {
