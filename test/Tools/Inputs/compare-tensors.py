@@ -1,4 +1,4 @@
-"""Compares two files of f32 tensors: compare-tensors.py FILE FILE TOLERANCE. Names and shapes must be the same; for each tensor
+"""Compares two files of tensors of f32 or f64: compare-tensors.py FILE FILE TOLERANCE. Names and shapes must be the same; for each tensor
 max|a-b| may be TOLERANCE * max|b|. Prints how many tensors there were, or the first that differs."""
 import array
 import json
@@ -11,10 +11,10 @@ def read(path):
         header, data = json.loads(file.read(size)), file.read()
     tensors = {}
     for name, entry in header.items():
-        if name == "__metadata__" or entry["dtype"] != "F32":
+        if name == "__metadata__" or entry["dtype"] not in ("F32", "F64"):
             continue
         begin, end = entry["data_offsets"]
-        tensors[name] = entry["shape"], array.array("f", data[begin:end])
+        tensors[name] = entry["shape"], array.array("f" if entry["dtype"] == "F32" else "d", data[begin:end])
     return tensors
 
 
