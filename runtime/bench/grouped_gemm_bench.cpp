@@ -81,19 +81,21 @@ public:
   /// Seconds inside one call: the least of `count` in a row, as what others take of a shared machine does not count.
   double run(const Shape &s, const void *a, const void *b, void *c, int count) {
     const int64_t experts = static_cast<int64_t>(s.counts.size());
-    std::vector<int64_t> memory(plr_footprint_plan_host(1, experts) / sizeof(int64_t));
-    plr_plan *plan = plr_plan::layOut(memory.data(), *context, nullptr, 1, 0, 1, experts);
+    std::vector<int64_t> memory(plr_footprint_plan_host(1, experts, 0, 1, 1) / sizeof(int64_t));
+    plr_plan *plan = plr_plan::layOut(memory.data(), *context, nullptr, 1, {0, 1, experts, 0, 1, 1, 0, 0, 1, 1, 1, 1});
+    plan->iterations = 1;
     for (int64_t e = 0; e < experts; ++e)
-      plan->expertOffsets[e + 1] = plan->expertOffsets[e] + s.counts[e];
+      plan->slotOffsets[e + 1] = plan->slotOffsets[e] + s.counts[e];
     plan->complete = plr_plan::mark;
     plr_trace_clear(context);
     plr_lane *lane = plr_get_lane(context, PLR_COMPUTE);
     for (int i = 0; i < count; ++i)
       if (s.kind == Shape::Gradient)
-        plr_grouped_gemm_grad(lane, &tag, plan, 0, s.type, PLR_F32, s.left, s.right, a, b, c, nullptr, PLR_FROM_POOL);
+        plr_grouped_gemm_grad(lane, &tag, plan, 0, 0, s.type, PLR_F32, s.left, s.right, a, b, c, nullptr, nullptr,
+                              PLR_FROM_POOL);
       else
-        plr_grouped_gemm(lane, &tag, plan, s.kind == Shape::ForwardTransposed, s.type, s.right, s.left, a, b, c,
-                         nullptr, PLR_FROM_POOL);
+        plr_grouped_gemm(lane, &tag, plan, 0, s.kind == Shape::ForwardTransposed, s.type, s.right, s.left, a, b,
+                         nullptr, c, nullptr, PLR_FROM_POOL);
     plr_synchronize(context);
     check();
     std::vector<plr_span> spans(count);

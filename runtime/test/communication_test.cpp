@@ -5,6 +5,7 @@
 // What goes wrong between ranks: calls that differ, ranks that do not come, fail or go away. Nobody hangs, and every
 // message says what each rank did.
 
+#include "plan_shape.h"
 #include "ranks.h"
 #include <chrono>
 #include <csignal>
@@ -137,9 +138,9 @@ TEST(Mismatch, OfDispatches) {
   run.run([&](Rank &rank, int32_t number) {
     Values values;
     const int32_t ids[1] = {1 - number};
-    plr_plan *plan = plr_plan_create(rank.lane(), &oneTag, getWorld(rank, 2), 1, 1, 2, ids);
-    ASSERT_EQ(plr_plan_rows(plan), 1);
-    plr_dispatch(rank.lane(), &otherTag, plan, PLR_F32, 3 + number, values.input, nullptr, values.result, nullptr,
+    plr_plan *plan = createPlan(rank.lane(), &oneTag, getWorld(rank, 2), 1, 1, 2, ids);
+    ASSERT_EQ(plr_plan_rows(plan, 0), 1);
+    plr_dispatch(rank.lane(), &otherTag, plan, 0, PLR_F32, 3 + number, values.input, nullptr, values.result, nullptr,
                  nullptr, PLR_FROM_POOL);
     EXPECT_EQ(plr_synchronize(rank), PLR_COMMUNICATION);
     expectText(rank.message(), "rank 0 with plr_dispatch of 3 f32 columns for moe.all_gather other");
@@ -150,7 +151,7 @@ TEST(Mismatch, OfDispatches) {
 TEST(Mismatch, OfTheNumberOfExperts) {
   Ranks run(2);
   run.run([&](Rank &rank, int32_t number) {
-    EXPECT_EQ(plr_plan_create(rank.lane(), &oneTag, getWorld(rank, 2), 0, 1, 2 + 2 * number, nullptr), nullptr);
+    EXPECT_EQ(createPlan(rank.lane(), &oneTag, getWorld(rank, 2), 0, 1, 2 + 2 * number, nullptr), nullptr);
     EXPECT_EQ(plr_context_error(rank, nullptr), PLR_COMMUNICATION);
     expectText(rank.message(), "rank 0 with plr_plan_create of 2 experts");
     expectText(rank.message(), "rank 1 with plr_plan_create of 4 experts");
@@ -285,7 +286,7 @@ TEST(Failure, GoesThroughGroups) {
 TEST(Failure, OfMemoryReachesTheOthers) {
   Ranks run(2, 600);
   EXPECT_EQ(plr_allocate(run[0], PLR_DEVICE, int64_t(1) << 40, &oneTag), nullptr);
-  EXPECT_EQ(plr_plan_create(run[1].lane(), &oneTag, getWorld(run[1], 2), 0, 1, 2, nullptr), nullptr);
+  EXPECT_EQ(createPlan(run[1].lane(), &oneTag, getWorld(run[1], 2), 0, 1, 2, nullptr), nullptr);
   EXPECT_EQ(plr_context_error(run[1], nullptr), PLR_COMMUNICATION);
   expectText(run[1].message(), "rank 0 failed: plr_allocate: out of device memory for moe.all_reduce one");
 }
@@ -331,7 +332,7 @@ TEST(Interrupt, FromASignalHandlerEndsAPlan) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     pthread_kill(main, SIGUSR1);
   });
-  EXPECT_EQ(plr_plan_create(run[1].lane(), &oneTag, getWorld(run[1], 2), 0, 1, 2, nullptr), nullptr);
+  EXPECT_EQ(createPlan(run[1].lane(), &oneTag, getWorld(run[1], 2), 0, 1, 2, nullptr), nullptr);
   EXPECT_EQ(plr_context_error(run[1], nullptr), PLR_INTERRUPTED);
   signaller.join();
   std::signal(SIGUSR1, before);

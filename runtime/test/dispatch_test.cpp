@@ -6,6 +6,7 @@
 
 #include "common/plan.h"
 #include "kernels_support.h"
+#include "plan_shape.h"
 #include "ranks.h"
 #include <optional>
 
@@ -23,12 +24,6 @@ struct Case {
 
   int64_t getRanks() const { return static_cast<int64_t>(ids.size()); }
   int64_t getTokens(int32_t rank) const { return static_cast<int64_t>(ids[rank].size()) / topK; }
-  int64_t getMostTokens() const {
-    int64_t most = 0;
-    for (int32_t rank = 0; rank < getRanks(); ++rank)
-      most = std::max(most, getTokens(rank));
-    return most;
-  }
 };
 
 /// What a route is, wherever its row lies.
@@ -71,15 +66,14 @@ enum class Memory { Pool, Caller };
 struct PlannedMemory {
   Buffer host, device, scratch;
   PlannedMemory(Rank &rank, const Case &c, int32_t number, int64_t rowBytes)
-      : host(rank, plr_footprint_plan_host(c.getRanks(), c.experts), PLR_HOST),
-        device(rank, plr_footprint_plan_device(c.getRanks(), c.getMostTokens(), c.topK)),
-        scratch(rank, plr_footprint_exchange(c.getRanks(), c.getTokens(number) * c.topK,
-                                             c.getRanks() * c.getMostTokens() * c.topK, rowBytes, 1)) {}
+      : host(rank, getPlanHostBytes(c.getRanks(), makeShape(0, c.topK, c.experts)), PLR_HOST),
+        device(rank, plr_footprint_plan_device(c.getTokens(number), c.topK)),
+        scratch(rank, plr_footprint_exchange(c.getRanks(), c.getTokens(number) * c.topK, rowBytes, 1)) {}
 
   plr_plan *fill(plr_group *group, const Case &c, int64_t tokens, const Buffer &ids) {
     plr_lane *lane = host.rank.lane();
-    plr_plan_fill(lane, &dispatchTag, group, tokens, c.topK, c.experts, static_cast<int32_t *>(ids.pointer),
-                  host.pointer, host.bytes, device.pointer, device.bytes);
+    fillPlan(lane, &dispatchTag, group, tokens, c.topK, c.experts, static_cast<int32_t *>(ids.pointer), host.pointer,
+             host.bytes, device.pointer, device.bytes);
     EXPECT_EQ(plr_fence(plr_record(lane)), PLR_OK) << host.rank.message();
     return static_cast<plr_plan *>(host.pointer);
   }
@@ -144,17 +138,17 @@ void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_ty
     void *scratch = planned ? planned->scratch.pointer : nullptr;
     const int64_t scratchBytes = planned ? planned->scratch.bytes : PLR_FROM_POOL;
     plr_plan *plan = planned ? planned->fill(group, c, tokens, ids)
-                             : plr_plan_create(rank.lane(), &dispatchTag, group, tokens, c.topK, c.experts,
-                                               static_cast<int32_t *>(ids.pointer));
+                             : createPlan(rank.lane(), &dispatchTag, group, tokens, c.topK, c.experts,
+                                          static_cast<int32_t *>(ids.pointer));
     ASSERT_NE(plan, nullptr) << rank.message();
-    ASSERT_EQ(plr_plan_rows(plan), received);
+    ASSERT_EQ(plr_plan_rows(plan, 0), received);
     for (int32_t expert = 0; expert < local; ++expert)
-      EXPECT_EQ(plan->expertOffsets[expert + 1] - plan->expertOffsets[expert],
+      EXPECT_EQ(plan->slotOffsets[expert + 1] - plan->slotOffsets[expert],
                 std::count_if(mine.begin(), mine.end(),
                               [&](const Route &route) { return route.expert == number * local + expert; }));
 
     Buffer rows(rank, received * columns * width), rowValues(rank, received * 4);
-    plr_dispatch(rank.lane(), &dispatchTag, plan, type, columns, input.pointer, values.floats(), rows.pointer,
+    plr_dispatch(rank.lane(), &dispatchTag, plan, 0, type, columns, input.pointer, values.floats(), rows.pointer,
                  rowValues.floats(), scratch, scratchBytes);
     plr_synchronize(rank);
     std::vector<double> expectedRows, expectedValues;
@@ -172,7 +166,7 @@ void runCase(const Case &c, Rank &rank, int32_t number, plr_group *group, plr_ty
       output.set(i, makeNumber(mine[i / columns], i % columns, type));
     write(rows, output, type);
     Buffer result(rank, tokens * columns * width), valuesBack(rank, slots * 4);
-    plr_combine(rank.lane(), &dispatchTag, plan, type, columns, rows.pointer, rowValues.floats(), result.pointer,
+    plr_combine(rank.lane(), &dispatchTag, plan, 0, type, columns, rows.pointer, rowValues.floats(), result.pointer,
                 valuesBack.floats(), scratch, scratchBytes);
     if (!planned)
       plr_plan_release(plan);
@@ -274,13 +268,12 @@ TEST_P(Dispatch, ThereAndBackIsIdentity) {
       ids[i] = static_cast<int32_t>((7 * i + number) % (3 * ranks));
     Tensor input = randomTensor(type, count, 5 + number), result(type, count);
     input.set(0, -0.0);
-    plr_plan *plan =
-        plr_plan_create(rank.lane(), &dispatchTag, getWorld(rank, ranks), tokens, 1, 3 * ranks, ids.data());
-    Buffer rows(rank, plr_plan_rows(plan) * columns * width);
-    plr_dispatch(rank.lane(), &dispatchTag, plan, type, columns, input.data(), nullptr, rows.pointer, nullptr, nullptr,
-                 PLR_FROM_POOL);
-    plr_combine(rank.lane(), &dispatchTag, plan, type, columns, rows.pointer, nullptr, result.data(), nullptr, nullptr,
-                PLR_FROM_POOL);
+    plr_plan *plan = createPlan(rank.lane(), &dispatchTag, getWorld(rank, ranks), tokens, 1, 3 * ranks, ids.data());
+    Buffer rows(rank, plr_plan_rows(plan, 0) * columns * width);
+    plr_dispatch(rank.lane(), &dispatchTag, plan, 0, type, columns, input.data(), nullptr, rows.pointer, nullptr,
+                 nullptr, PLR_FROM_POOL);
+    plr_combine(rank.lane(), &dispatchTag, plan, 0, type, columns, rows.pointer, nullptr, result.data(), nullptr,
+                nullptr, PLR_FROM_POOL);
     plr_plan_release(plan);
     plr_synchronize(rank);
     EXPECT_TRUE(result.sameBits(input));
@@ -310,11 +303,11 @@ TEST(DispatchGroups, ValuesMayGoAlone) {
   run.runWell([&](Rank &rank, int32_t number) {
     const int32_t ids[2] = {1, 0};
     float values[2] = {10.0f + number, 20.0f + number}, back[2] = {}, rowValues[2] = {};
-    plr_plan *plan = plr_plan_create(rank.lane(), &dispatchTag, getWorld(rank, 2), 1, 2, 2, ids);
-    ASSERT_EQ(plr_plan_rows(plan), 2);
-    plr_dispatch(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, values, nullptr, rowValues, nullptr,
+    plr_plan *plan = createPlan(rank.lane(), &dispatchTag, getWorld(rank, 2), 1, 2, 2, ids);
+    ASSERT_EQ(plr_plan_rows(plan, 0), 2);
+    plr_dispatch(rank.lane(), &dispatchTag, plan, 0, PLR_F32, 64, nullptr, values, nullptr, rowValues, nullptr,
                  PLR_FROM_POOL);
-    plr_combine(rank.lane(), &dispatchTag, plan, PLR_F32, 64, nullptr, rowValues, nullptr, back, nullptr,
+    plr_combine(rank.lane(), &dispatchTag, plan, 0, PLR_F32, 64, nullptr, rowValues, nullptr, back, nullptr,
                 PLR_FROM_POOL);
     plr_synchronize(rank);
     EXPECT_EQ(rowValues[0], number == 0 ? 20 : 10);

@@ -67,8 +67,8 @@ struct Forward {
         fillNan(weights, {static_cast<int64_t>(e) * n * k, n * k});
   }
   plr_status run(Rank &rank, const plr_plan *plan) {
-    return plr_grouped_gemm(rank.lane(), &expertsTag, plan, transposed, type, n, k, input.data(), weights.data(),
-                            result.data(), nullptr, PLR_FROM_POOL);
+    return plr_grouped_gemm(rank.lane(), &expertsTag, plan, 0, transposed, type, n, k, input.data(), weights.data(),
+                            nullptr, result.data(), nullptr, PLR_FROM_POOL);
   }
   void runAndWait(Rank &rank) {
     const HeldPlan plan(rank, counts);
@@ -116,8 +116,8 @@ struct Backward {
     result = before;
   }
   plr_status run(Rank &rank, const plr_plan *plan) {
-    return plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, accumulate, type, resultType, m, n, a.data(), b.data(),
-                                 result.data(), nullptr, PLR_FROM_POOL);
+    return plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, 0, accumulate, type, resultType, m, n, a.data(),
+                                 b.data(), result.data(), nullptr, nullptr, PLR_FROM_POOL);
   }
   void runAndWait(Rank &rank) {
     const HeldPlan plan(rank, counts);
@@ -206,10 +206,10 @@ TEST_P(GroupedGemm, RoundsOnPoisonedMemory) {
       // Results without the rows behind: what follows them is another buffer.
       void *result = allocate(forward.result), *behind = allocate(forward.result), *grad = allocate(backward.result);
       int64_t size = type == PLR_BF16 ? 2 : 4;
-      plr_grouped_gemm(rank.lane(), &expertsTag, plan, forward.transposed, type, 24, 40, forward.input.data(),
-                       forward.weights.data(), result, nullptr, PLR_FROM_POOL);
-      plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, 0, type, type, 24, 40, backward.a.data(), backward.b.data(),
-                            grad, nullptr, PLR_FROM_POOL);
+      plr_grouped_gemm(rank.lane(), &expertsTag, plan, 0, forward.transposed, type, 24, 40, forward.input.data(),
+                       forward.weights.data(), nullptr, result, nullptr, PLR_FROM_POOL);
+      plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, 0, 0, type, type, 24, 40, backward.a.data(),
+                            backward.b.data(), grad, nullptr, nullptr, PLR_FROM_POOL);
       plr_copy(rank.lane(), &expertsTag, forward.result.data(), result, forward.result.size() * size);
       plr_copy(rank.lane(), &expertsTag, backward.result.data(), grad, backward.result.size() * size);
       for (void *memory : {result, behind, grad})
@@ -234,12 +234,12 @@ TEST_P(GroupedGemm, EmptySizesAreLegal) {
   }
   // With nothing to read or write, addresses may be null. A rank may have no rows at all.
   const HeldPlan none(rank, {0, 0});
-  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, none, 0, PLR_F32, 3, 4, nullptr, rank, nullptr, nullptr,
-                             PLR_FROM_POOL),
+  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, none, 0, 0, PLR_F32, 3, 4, nullptr, rank, nullptr, nullptr,
+                             nullptr, PLR_FROM_POOL),
             PLR_OK);
   const HeldPlan noExperts(rank, {});
-  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, noExperts, 0, PLR_F32, PLR_F32, 3, 4, nullptr, nullptr,
-                                  nullptr, nullptr, PLR_FROM_POOL),
+  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, noExperts, 0, 0, PLR_F32, PLR_F32, 3, 4, nullptr, nullptr,
+                                  nullptr, nullptr, nullptr, PLR_FROM_POOL),
             PLR_OK);
   EXPECT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
 }
@@ -313,7 +313,7 @@ TEST_P(GroupedGemm, ThePlanMayBeGone) {
     const HeldPlan plan(rank, forward.counts);
     forward.run(rank, plan);
     backward.run(rank, plan);
-    std::fill(plan->expertOffsets, plan->expertOffsets + forward.counts.size() + 1, 0);
+    std::fill(plan->slotOffsets, plan->slotOffsets + forward.counts.size() + 1, 0);
   }
   gate.release();
   ASSERT_EQ(plr_synchronize(rank), PLR_OK);
@@ -395,10 +395,11 @@ static void expectRefused(Call call, const char *text) {
 TEST(GroupedGemmCalls, MisuseIsNamed) {
   static float x[16];
   auto forward = [](plr_lane *lane, const plr_plan *plan, int transpose, plr_type type, int64_t n, int64_t k, void *w) {
-    return plr_grouped_gemm(lane, &expertsTag, plan, transpose, type, n, k, x, w, x, nullptr, PLR_FROM_POOL);
+    return plr_grouped_gemm(lane, &expertsTag, plan, 0, transpose, type, n, k, x, w, nullptr, x, nullptr,
+                            PLR_FROM_POOL);
   };
   auto backward = [](plr_lane *lane, const plr_plan *plan, int accumulate, plr_type type, plr_type result, int64_t m) {
-    return plr_grouped_gemm_grad(lane, &expertsTag, plan, accumulate, type, result, m, 2, x, x, x, nullptr,
+    return plr_grouped_gemm_grad(lane, &expertsTag, plan, 0, accumulate, type, result, m, 2, x, x, x, nullptr, nullptr,
                                  PLR_FROM_POOL);
   };
   using Lane = plr_lane *;
@@ -430,10 +431,11 @@ TEST(GroupedGemmCalls, ANullPlanKeepsTheFirstError) {
   float x = 1;
   plr_zero(rank.lane(), &expertsTag, nullptr, 4);
   std::string message = rank.message();
-  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, 1, 1, &x, &x, &x, nullptr, PLR_FROM_POOL),
+  EXPECT_EQ(plr_grouped_gemm(rank.lane(), &expertsTag, nullptr, 0, 0, PLR_F32, 1, 1, &x, &x, nullptr, &x, nullptr,
+                             PLR_FROM_POOL),
             PLR_INVALID_ARGUMENT);
-  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, nullptr, 0, PLR_F32, PLR_F32, 1, 1, &x, &x, &x, nullptr,
-                                  PLR_FROM_POOL),
+  EXPECT_EQ(plr_grouped_gemm_grad(rank.lane(), &expertsTag, nullptr, 0, 0, PLR_F32, PLR_F32, 1, 1, &x, &x, &x, nullptr,
+                                  nullptr, PLR_FROM_POOL),
             PLR_INVALID_ARGUMENT);
   EXPECT_EQ(rank.message(), message);
 }

@@ -9,18 +9,23 @@
 #define PLATEAU_RUNTIME_TEST_HELD_PLAN_H
 
 #include "common/plan.h"
+#include "plan_shape.h"
 #include <vector>
 
 namespace plateau::rt::test {
 
-/// What grouped products read: the rows of each expert. Its memory goes with it.
+/// What grouped products read: the rows of each expert, of which the last `helperSlots` are other ranks'. Its memory
+/// goes with it.
 class HeldPlan {
 public:
-  HeldPlan(plr_context *context, const std::vector<int64_t> &counts)
-      : memory(static_cast<size_t>(plr_footprint_plan_host(1, static_cast<int64_t>(counts.size()))) / 8),
-        plan(plr_plan::layOut(memory.data(), *context, nullptr, 1, 0, 1, static_cast<int64_t>(counts.size()))) {
+  HeldPlan(plr_context *context, const std::vector<int64_t> &counts, int64_t helperSlots = 0) {
+    plr_plan_shape shape = makeShape(0, 1, static_cast<int64_t>(counts.size()) - helperSlots);
+    shape.helper_slots = helperSlots;
+    memory.resize(static_cast<size_t>(getPlanHostBytes(1, shape)) / 8);
+    plan = plr_plan::layOut(memory.data(), *context, nullptr, 1, shape);
     for (size_t i = 0; i < counts.size(); ++i)
-      plan->expertOffsets[i + 1] = plan->expertOffsets[i] + counts[i];
+      plan->slotOffsets[i + 1] = plan->slotOffsets[i] + counts[i];
+    plan->iterations = 1;
     plan->complete = plr_plan::mark;
   }
   HeldPlan(const HeldPlan &) = delete;
@@ -31,7 +36,7 @@ public:
 
 private:
   std::vector<int64_t> memory; ///< Zeros.
-  plr_plan *plan;
+  plr_plan *plan = nullptr;
 };
 
 } // namespace plateau::rt::test

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 // Orders of tasks drawn from a seed, with several ranks: collectives on two lanes beside each other, and plans.
-#include "plateau/runtime_footprint.h"
+#include "plan_shape.h"
 #include "ranks.h"
 #include <cmath>
 
@@ -81,9 +81,8 @@ TEST_P(InterleavedRanks, KeepWaitsBetweenCollectives) {
 TEST_P(InterleavedRanks, FillAndUsePlans) {
   runSeeds([&](Rank &rank, int32_t number) {
     plr_group *world = getWorld(rank, ranks);
-    const int64_t hostBytes = plr_footprint_plan_host(ranks, ranks),
-                  deviceBytes = plr_footprint_plan_device(ranks, 4, 1),
-                  stagingBytes = plr_footprint_exchange(ranks, 4, 4 * ranks, 4, 0);
+    const int64_t hostBytes = getPlanHostBytes(ranks, makeShape(4, 1, ranks)),
+                  deviceBytes = plr_footprint_plan_device(4, 1), stagingBytes = plr_footprint_exchange(ranks, 4, 4, 0);
     void *host = plr_allocate(rank, PLR_HOST, hostBytes, &tag),
          *device = plr_allocate(rank, PLR_DEVICE, deviceBytes, &tag),
          *staging = plr_allocate(rank, PLR_DEVICE, stagingBytes, &tag);
@@ -95,17 +94,88 @@ TEST_P(InterleavedRanks, FillAndUsePlans) {
         ids[i] = (i + round) % ranks;
         input[i] = static_cast<float>(10 * number + i);
       }
-      plr_plan_fill(rank.lane(PLR_COMM), &tag, world, 4, 1, ranks, ids, host, hostBytes, device, deviceBytes);
+      fillPlan(rank.lane(PLR_COMM), &tag, world, 4, 1, ranks, ids, host, hostBytes, device, deviceBytes);
       plr_event *filled = plr_record(rank.lane(PLR_COMM));
       plr_wait(rank.lane(), filled);
       ASSERT_EQ(plr_fence(filled), PLR_OK) << rank.message();
       auto *plan = static_cast<plr_plan *>(host);
-      plr_dispatch(rank.lane(), &tag, plan, PLR_F32, 1, input, nullptr, rows, nullptr, staging, stagingBytes);
-      plr_combine(rank.lane(), &tag, plan, PLR_F32, 1, rows, nullptr, result, nullptr, staging, stagingBytes);
+      plr_dispatch(rank.lane(), &tag, plan, 0, PLR_F32, 1, input, nullptr, rows, nullptr, staging, stagingBytes);
+      plr_combine(rank.lane(), &tag, plan, 0, PLR_F32, 1, rows, nullptr, result, nullptr, staging, stagingBytes);
       plr_wait(rank.lane(PLR_COMM), plr_record(rank.lane()));
       ASSERT_EQ(plr_fence(plr_record(rank.lane(PLR_COMM))), PLR_OK) << rank.message();
       for (int i = 0; i < 4; ++i)
         EXPECT_EQ(result[i], input[i]);
+    }
+  });
+}
+
+// A pipeline: rows of the next iteration go out on one lane while those of this one are computed on the other; buffers
+// take turns. Without one of the waits some order of tasks shows.
+TEST_P(InterleavedRanks, OverlapIterations) {
+  runSeeds([&](Rank &rank, int32_t number) {
+    plr_group *world = getWorld(rank, ranks);
+    plr_lane *comm = rank.lane(PLR_COMM), *compute = rank.lane();
+    // 13 + number tokens of 2 slots, most of them to rank 0's experts, 4 chunks of 3 leaves, 12 rows at most.
+    const int64_t tokens = 13 + number, experts = 2 * ranks, most = ranks * 4;
+    plr_plan_shape shape = makeShape(tokens, 2, experts);
+    shape.chunks = 4;
+    shape.leaves = 4;
+    shape.capacity = most;
+    if (ranks > 1) {
+      shape.helper_slots = 1;
+      shape.alpha_numerator = 1;
+    }
+    std::vector<int32_t> ids(2 * tokens);
+    std::vector<float> input(tokens), result(tokens, -1);
+    for (int64_t i = 0; i < tokens; ++i) {
+      ids[2 * i] = static_cast<int32_t>(i % 3 == 0 ? (i + number) % experts : 0);
+      ids[2 * i + 1] = static_cast<int32_t>(i % 4 == 0 ? -1 : (5 * i + number) % experts);
+      input[i] = static_cast<float>(100 * number + i);
+    }
+    const float own[2] = {static_cast<float>(4 * number + 2), static_cast<float>(4 * number + 4)}; // Expert e: 2 + 2e.
+    float helpers[1] = {-1};
+    const int64_t hostBytes = getPlanHostBytes(ranks, shape), deviceBytes = plr_footprint_plan_device(tokens, 2),
+                  stagingBytes = plr_footprint_exchange(ranks, 2 * ((tokens + 3) / 4), 4, 0);
+    void *host = plr_allocate(rank, PLR_HOST, hostBytes, &tag),
+         *device = plr_allocate(rank, PLR_DEVICE, deviceBytes, &tag),
+         *staging = plr_allocate(rank, PLR_DEVICE, stagingBytes, &tag);
+    plr_plan_fill(comm, &tag, world, &shape, ids.data(), host, hostBytes, device, deviceBytes);
+    ASSERT_EQ(plr_fence(plr_record(comm)), PLR_OK) << rank.message();
+    auto *plan = static_cast<plr_plan *>(host);
+    plr_migrate_experts(comm, &tag, plan, PLR_F32, 1, own, helpers);
+
+    std::vector<float> rows(2 * most, -1), products(2 * most, -1);
+    plr_event *sent = nullptr, *computed = nullptr;
+    auto dispatch = [&](int64_t i) {
+      plr_dispatch(comm, &tag, plan, i, PLR_F32, 1, input.data(), nullptr, &rows[i % 2 * most], nullptr, staging,
+                   stagingBytes);
+      sent = plr_record(comm);
+    };
+    dispatch(0);
+    for (int64_t i = 0; i < 16; ++i) {
+      plr_wait(compute, sent); // Behind it on the lane is the combine of two iterations ago.
+      plr_event *before = computed;
+      plr_grouped_gemm(compute, &tag, plan, i, 0, PLR_F32, 1, 1, &rows[i % 2 * most], own, helpers,
+                       &products[i % 2 * most], nullptr, PLR_FROM_POOL);
+      computed = plr_record(compute);
+      if (before) { // The rows of the iteration before are used up, and its products are there.
+        plr_wait(comm, before);
+        plr_combine(comm, &tag, plan, i - 1, PLR_F32, 1, &products[(i - 1) % 2 * most], nullptr, result.data(), nullptr,
+                    staging, stagingBytes);
+      }
+      if (i + 1 < 16)
+        dispatch(i + 1);
+    }
+    plr_wait(comm, computed);
+    plr_combine(comm, &tag, plan, 15, PLR_F32, 1, &products[most], nullptr, result.data(), nullptr, staging,
+                stagingBytes);
+    ASSERT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
+    for (int64_t i = 0; i < tokens; ++i) {
+      float expected = 0;
+      for (int64_t slot : {0, 1})
+        if (int32_t id = ids[2 * i + slot]; id >= 0)
+          expected += input[i] * static_cast<float>(2 + 2 * id);
+      EXPECT_EQ(result[i], expected) << i;
     }
   });
 }

@@ -26,12 +26,12 @@ struct Layer {
 
   void run(plr_lane *lane, const plr_plan *plan) {
     for (int transpose : {0, 1})
-      plr_grouped_gemm(lane, &expertsTag, plan, transpose, PLR_BF16, n, k, rows.data(), weights.data(), result.data(),
-                       nullptr, PLR_FROM_POOL);
-    plr_grouped_gemm_grad(lane, &expertsTag, plan, 0, PLR_BF16, PLR_BF16, k, n, rows.data(), result.data(), grad.data(),
-                          nullptr, PLR_FROM_POOL);
-    plr_grouped_gemm_grad(lane, &expertsTag, plan, 1, PLR_BF16, PLR_F32, k, n, rows.data(), result.data(), sums.data(),
-                          nullptr, PLR_FROM_POOL);
+      plr_grouped_gemm(lane, &expertsTag, plan, 0, transpose, PLR_BF16, n, k, rows.data(), weights.data(), nullptr,
+                       result.data(), nullptr, PLR_FROM_POOL);
+    plr_grouped_gemm_grad(lane, &expertsTag, plan, 0, 0, PLR_BF16, PLR_BF16, k, n, rows.data(), result.data(),
+                          grad.data(), nullptr, nullptr, PLR_FROM_POOL);
+    plr_grouped_gemm_grad(lane, &expertsTag, plan, 0, 1, PLR_BF16, PLR_F32, k, n, rows.data(), result.data(),
+                          sums.data(), nullptr, nullptr, PLR_FROM_POOL);
   }
 };
 
@@ -98,14 +98,14 @@ TEST(Prepare, RunsNothing) {
   const int64_t one = 1;
   plr_group *world = plr_get_group(rank, &one, 1, 1);
   plr_all_reduce(rank.lane(), &denseTag, world, PLR_F32, 1, &value, &sum);
-  alignas(64) char host[256], device[128];
+  alignas(64) char host[1024], device[128];
   std::memset(host, 5, sizeof host);
   const int32_t id = 0;
-  plr_plan_fill(rank.lane(), &denseTag, world, 1, 1, 1, &id, host, sizeof host, device, sizeof device);
+  fillPlan(rank.lane(), &denseTag, world, 1, 1, 1, &id, host, sizeof host, device, sizeof device);
   EXPECT_EQ(plr_fence(plr_record(rank.lane())), PLR_OK);
   auto *plan = reinterpret_cast<plr_plan *>(host);
-  plr_dispatch(rank.lane(), &denseTag, plan, PLR_F32, 1, &value, nullptr, &sum, nullptr, nullptr, 0);
-  plr_combine(rank.lane(), &denseTag, plan, PLR_F32, 1, &sum, nullptr, &value, nullptr, nullptr, 0);
+  plr_dispatch(rank.lane(), &denseTag, plan, 0, PLR_F32, 1, &value, nullptr, &sum, nullptr, nullptr, 0);
+  plr_combine(rank.lane(), &denseTag, plan, 0, PLR_F32, 1, &sum, nullptr, &value, nullptr, nullptr, 0);
   plr_gemm(rank.lane(), &denseTag, 0, 0, 0, PLR_F32, PLR_F32, 1, 1, 1, &value, &value, &sum, nullptr, PLR_FROM_POOL);
   EXPECT_EQ(plr_wait(rank.lane(PLR_COMM), plr_record(rank.lane())), PLR_OK);
   EXPECT_EQ(plr_synchronize(rank), PLR_OK) << rank.message();
@@ -162,14 +162,14 @@ TEST(Prepare, ChecksArguments) {
       "the workspace has 64 bytes, but ");
   expectMisuse(
       [](Rank &, plr_lane *l) {
-        plr_grouped_gemm(l, &denseTag, nullptr, 0, PLR_F32, 1, 1, &x, &x, &x, nullptr, PLR_FROM_POOL);
+        plr_grouped_gemm(l, &denseTag, nullptr, 0, 0, PLR_F32, 1, 1, &x, &x, nullptr, &x, nullptr, PLR_FROM_POOL);
       },
       "the plan is null");
   expectMisuse(
       [](Rank &rank, plr_lane *l) {
         const int64_t one = 1;
         const int32_t id = 0;
-        EXPECT_EQ(plr_plan_create(l, &denseTag, plr_get_group(rank, &one, 1, 1), 1, 1, 1, &id), nullptr);
+        EXPECT_EQ(createPlan(l, &denseTag, plr_get_group(rank, &one, 1, 1), 1, 1, 1, &id), nullptr);
       },
       "nobody sends while the context prepares; use plr_plan_fill");
   expectMisuse([](Rank &rank, plr_lane *) { plr_prepare(rank, 2); }, "plr_prepare: on is 2, but must be 0 or 1");

@@ -95,13 +95,13 @@ struct Grouped {
     Tensor result = make(resultType, isGradient ? experts * left * right : rows * left, 3);
     if (isGradient) {
       Tensor a = make(type, rows * left, 1), b = make(type, rows * right, 2);
-      plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, flag, type, resultType, left, right, a.data(), b.data(),
-                            result.data(), workspace, bytes);
+      plr_grouped_gemm_grad(rank.lane(), &expertsTag, plan, 0, flag, type, resultType, left, right, a.data(), b.data(),
+                            result.data(), nullptr, workspace, bytes);
       plr_synchronize(rank);
     } else {
       Tensor input = make(type, rows * right, 1), weights = make(type, experts * left * right, 2);
-      plr_grouped_gemm(rank.lane(), &expertsTag, plan, flag, type, left, right, input.data(), weights.data(),
-                       result.data(), workspace, bytes);
+      plr_grouped_gemm(rank.lane(), &expertsTag, plan, 0, flag, type, left, right, input.data(), weights.data(),
+                       nullptr, result.data(), workspace, bytes);
       plr_synchronize(rank);
     }
     return result;
@@ -236,20 +236,32 @@ TEST(WorkspaceQuery, RefusesWhatNoCallTakes) {
   EXPECT_EQ(plr_grouped_gemm_grad_workspace_bytes(0, 0, PLR_BF16, PLR_BF16, 4, 0, 4), 0);
 }
 
-// 40 rows of 12 bytes are 480 and take 8 lines; 80 take 15. 40 values take 3 lines, 80 take 5.
+// 40 rows of 12 bytes are 480 and take 8 lines. 40 values take 3 lines.
 TEST(Footprint, OfExchanges) {
-  EXPECT_EQ(plr_footprint_exchange(2, 40, 80, 12, 0), 512 + 960);
-  EXPECT_EQ(plr_footprint_exchange(2, 40, 80, 12, 1), 512 + 960 + 192 + 320);
-  EXPECT_EQ(plr_footprint_exchange(2, 40, 80, 0, 1), 192 + 320);
-  EXPECT_EQ(plr_footprint_exchange(4, 0, 0, 12, 1), 0);
-  EXPECT_EQ(plr_footprint_exchange(1, 40, 80, 12, 1), 0);
+  EXPECT_EQ(plr_footprint_exchange(2, 40, 12, 0), 512);
+  EXPECT_EQ(plr_footprint_exchange(2, 40, 12, 1), 512 + 192);
+  EXPECT_EQ(plr_footprint_exchange(2, 40, 0, 1), 192);
+  EXPECT_EQ(plr_footprint_exchange(4, 0, 12, 1), 0);
+  EXPECT_EQ(plr_footprint_exchange(1, 40, 12, 1), 0);
 }
 
-// A header of 128 bytes, 3 offsets, 2 x 4 sizes by rank and 3 x 8 by expert, of 8 bytes each: 408, in lines 448.
+// One row of 20 numbers takes 2 lines.
+TEST(Footprint, OfReturnedGradients) {
+  EXPECT_EQ(plr_footprint_return_experts(2, 20), 128);
+  EXPECT_EQ(plr_footprint_return_experts(2, 0), 0);
+  EXPECT_EQ(plr_footprint_return_experts(1, 20), 0);
+}
+
 TEST(Footprint, OfPlans) {
-  EXPECT_EQ(plr_footprint_plan_host(4, 8), 448);
-  EXPECT_EQ(plr_footprint_plan_device(4, 10, 2), 128 + 320);
-  EXPECT_EQ(plr_footprint_plan_device(1, 0, 2), 0);
+  // 4 ranks, 8 experts, one iteration: a header of 320 bytes; 2 x 8 ends and 8 counts of 4 bytes, 32 each; 3 offsets
+  // and 4 sums of 8, 24 and 32; 3 leaves' numbers of 4; 32 loads of 4; 16 pieces of 16; 8 first pieces of 4; and 36
+  // numbers of 8, 288. In lines:
+  EXPECT_EQ(plr_footprint_plan_host(4, 8, 0, 1, 1), 320 + 3 * 64 + 64 + 64 + 64 + 128 + 256 + 64 + 320);
+  // With 3 helper slots, 5 chunks and 2 leaves: 10 iterations of 4 x 5 bins, 800 bytes twice, and 20 counts, 80; 60
+  // offsets, 480; 40 sums, 320; 30 numbers, 120; 12 helped experts, 48; 28 pieces, 448.
+  EXPECT_EQ(plr_footprint_plan_host(4, 8, 3, 5, 2), 320 + 2 * 832 + 128 + 512 + 320 + 128 + 128 + 64 + 448 + 64 + 320);
+  EXPECT_EQ(plr_footprint_plan_device(10, 2), 128);
+  EXPECT_EQ(plr_footprint_plan_device(0, 2), 0);
 }
 
 TEST(CallerWorkspaceMisuse, IsNamed) {

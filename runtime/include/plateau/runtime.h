@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PLR_ABI_VERSION 4
+#define PLR_ABI_VERSION 5
 
 typedef struct plr_context plr_context;
 typedef struct plr_lane plr_lane;
@@ -196,7 +196,7 @@ typedef struct plr_space_report {
 
 /// Fills the report after a failure too.
 plr_status plr_memory_report(plr_context *context, plr_space space, plr_space_report *report);
-/// Starts a new measurement: the peaks become the live bytes, and no fence has been counted.
+/// Starts a new measurement: the peaks become the live bytes, no fence has been counted and no plan made.
 void plr_reset_peak(plr_context *context);
 
 // --- Planned runs
@@ -462,56 +462,106 @@ plr_status plr_z_loss_grad(plr_lane *lane, const plr_tag *tag, int64_t rows, int
 plr_status plr_update_bias(plr_lane *lane, const plr_tag *tag, int64_t experts, float rate, const int32_t *counts,
                            const float *factor, float *bias);
 
+/// What a plan is made for, as !moe.plan and #moe.least_loaded say it. Each rank of the group has its own `tokens`; all
+/// else is the same on all of them, which is checked.
+typedef struct plr_plan_shape {
+  int64_t tokens, top_k, experts;
+  int64_t helper_slots;   ///< Experts of other ranks that a rank may take rows of; 0 without balance.
+  int64_t chunks, leaves; ///< Iterations are at most chunks · leaves; 1 and 1: one, for all tokens.
+  int64_t capacity;       ///< The most rows a rank may receive in an iteration; 0: what comes (one leaf a chunk).
+  int64_t alpha_numerator, alpha_denominator; ///< 0 and 1: every expert's rows go to its own rank.
+  int64_t min_rows;                           ///< At least 1.
+  int64_t threshold_numerator, threshold_denominator;
+} plr_plan_shape;
+
 /// Where the rows of tokens with these `ids` [tokens, top_k] go; −1 sends none, and PLR_BAD_DATA names token, slot and
 /// id of any other id outside [0, experts). Waits for the lane and for the group: after it the number of rows that this
-/// rank receives is known. Received rows lie by expert, then by source rank, token and slot. The tables lie in the
-/// device space. Null after recording why; all calls below then do nothing.
-plr_plan *plr_plan_create(plr_lane *lane, const plr_tag *tag, plr_group *group, int64_t tokens, int64_t top_k,
-                          int64_t experts, const int32_t *ids);
+/// rank receives is known. A rank's expert slots are its own experts and then its helper slots. Received rows of an
+/// iteration lie by expert slot, then by source rank, token and slot. The table lies in the device space. Null after
+/// recording why; all calls below then do nothing.
+plr_plan *plr_plan_create(plr_lane *lane, const plr_tag *tag, plr_group *group, const plr_plan_shape *shape,
+                          const int32_t *ids);
 /// Like plr_release, in the order of calls.
 void plr_plan_release(plr_plan *plan);
-/// Rows this rank receives; 0 for null, and for memory in which plr_plan_fill has left no plan.
-int64_t plr_plan_rows(const plr_plan *plan);
-/// The same plan in the caller's memory: plr_footprint_plan_host(ranks of the group, experts) bytes that the host
-/// reads, plr_footprint_plan_device(ranks, tokens, top_k) bytes of tables, both aligned to 64. Enqueues and returns;
-/// both memories are written when the lane runs it and not before, so that tasks enqueued earlier may still read what
-/// lies there, a plan included. The handle is `(plr_plan *)host`. A call below looks into the plan when it is made: the
-/// calling thread first goes through a plr_fence on an event recorded after the fill. The plan is there until its
-/// memory is written again; plr_plan_release refuses it. Fails on the lane when this rank receives more rows than
-/// `device_bytes` hold (other ranks may have more tokens) or than 32 bits count.
-plr_status plr_plan_fill(plr_lane *lane, const plr_tag *tag, plr_group *group, int64_t tokens, int64_t top_k,
-                         int64_t experts, const int32_t *ids, void *host, int64_t host_bytes, void *device,
-                         int64_t device_bytes);
+/// Iterations that have tokens, the same number on all ranks: at least `chunks`. 0 for null, and for memory in which
+/// plr_plan_fill has left no plan.
+int64_t plr_plan_iterations(const plr_plan *plan);
+/// Rows this rank receives in an iteration; 0 for those from plr_plan_iterations on, for null, and for memory in which
+/// plr_plan_fill has left no plan.
+int64_t plr_plan_rows(const plr_plan *plan, int64_t iteration);
+/// The same plan in the caller's memory: plr_footprint_plan_host bytes that the host reads, plr_footprint_plan_device
+/// bytes of a table, both aligned to 64. Enqueues and returns; both memories are written when the lane runs it and not
+/// before, so that tasks enqueued earlier may still read what lies there, a plan included. The handle is `(plr_plan
+/// *)host`. A call below looks into the plan when it is made: the calling thread first goes through a plr_fence on an
+/// event recorded after the fill. The plan is there until its memory is written again; plr_plan_release refuses it.
+/// Fails on the lanes of all ranks when a leaf alone is above the capacity at one of them (the message has the smallest
+/// capacity that holds it), and when rows do not fit 32 bits.
+plr_status plr_plan_fill(plr_lane *lane, const plr_tag *tag, plr_group *group, const plr_plan_shape *shape,
+                         const int32_t *ids, void *host, int64_t host_bytes, void *device, int64_t device_bytes);
+
+/// What came of a plan. Ratios are of whole numbers, so exact.
+typedef struct plr_plan_record {
+  const plr_tag *tag;
+  int64_t iterations, chunks, capacity;
+  int64_t moves;                ///< Pairs of an expert and a rank that helps with it.
+  int64_t max_load, total_load; ///< Rows that the fullest rank computes, and all ranks.
+  int64_t native_max_load;      ///< Rows of the fullest rank were each expert on its own.
+  int64_t max_received;         ///< Most rows that one rank receives in one iteration, over all ranks.
+  /// Of this rank: over the chunks the largest ratio of the rows sent to one rank to the mean over ranks.
+  double send_ratio;
+  /// Over all ranks: most rows that one receives of one whole chunk.
+  int64_t max_chunk_received;
+} plr_plan_record;
+
+/// Copies up to `capacity` records, from number `first` on, of the plans made since the context was made or since
+/// plr_reset_peak; returns how many there are in all, of which the first 4096 are kept. Call after plr_synchronize.
+int64_t plr_plan_records(plr_context *context, int64_t first, plr_plan_record *records, int64_t capacity);
+
+// The calls below take the number of an iteration, 0 for a plan with one. An empty iteration does nothing: ranks do not
+// meet for it, nothing is written, and no memory is looked at.
 
 /// rows [received, columns] = the rows of input [tokens, columns] at their experts; row_values [received] likewise from
-/// values [tokens, top_k]. Either pair may be null. Rows are staged in plr_footprint_exchange bytes of scratch memory,
-/// for the rows that are sent and received; from the pool they come under the tag's component. plr_combine likewise.
-plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                        const void *input, const float *values, void *rows, float *row_values, void *workspace,
-                        int64_t workspace_bytes);
+/// values [tokens, top_k]. Either pair may be null. The rows that this rank sends are staged in plr_footprint_exchange
+/// bytes of scratch memory; from the pool they come under the tag's component. plr_combine likewise.
+plr_status plr_dispatch(plr_lane *lane, const plr_tag *tag, plr_plan *plan, int64_t iteration, plr_type type,
+                        int64_t columns, const void *input, const float *values, void *rows, float *row_values,
+                        void *workspace, int64_t workspace_bytes);
 /// The adjoint: result [tokens, columns] = the sum of a token's rows, slots ascending, in f32, rounded once; values
 /// [tokens, top_k] = row_values of each slot. A slot without an expert adds nothing and has the value 0. Either pair
-/// may be null.
-plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t columns,
-                       const void *rows, const float *row_values, void *result, float *values, void *workspace,
-                       int64_t workspace_bytes);
+/// may be null. Only the iteration's tokens are written.
+plr_status plr_combine(plr_lane *lane, const plr_tag *tag, plr_plan *plan, int64_t iteration, plr_type type,
+                       int64_t columns, const void *rows, const float *row_values, void *result, float *values,
+                       void *workspace, int64_t workspace_bytes);
 
 /// result [received, n] = rows [received, k] · op(weights[e]) with the weights of each row's expert: [k, n], or [n, k]
-/// when transpose_weights. Sums in f32. An expert without rows costs nothing.
-plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t transpose_weights,
-                            plr_type type, int64_t n, int64_t k, const void *rows, const void *weights, void *result,
-                            void *workspace, int64_t workspace_bytes);
-/// result[e] [m, n] (+)= a_eᵀ · b_e over the rows of each expert of this rank, a [received, m], b [received, n];
-/// exactly 0 for an expert without rows when accumulate = 0. Sums in f32; the result is `type` or f32.
-plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int32_t accumulate,
-                                 plr_type type, plr_type result_type, int64_t m, int64_t n, const void *a,
-                                 const void *b, void *result, void *workspace, int64_t workspace_bytes);
+/// when transpose_weights; of those in helper slots from `helpers` (null when there are none). Sums in f32. An expert
+/// without rows costs nothing.
+plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int64_t iteration,
+                            int32_t transpose_weights, plr_type type, int64_t n, int64_t k, const void *rows,
+                            const void *weights, const void *helpers, void *result, void *workspace,
+                            int64_t workspace_bytes);
+/// result[e] [m, n] (+)= a_eᵀ · b_e over the rows of each expert of this rank, a [received, m], b [received, n], and
+/// helper_result[s] likewise (null when there are no helper slots); exactly 0 for an expert without rows when
+/// accumulate = 0. Sums in f32; the results are `type` or f32.
+plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int64_t iteration,
+                                 int32_t accumulate, plr_type type, plr_type result_type, int64_t m, int64_t n,
+                                 const void *a, const void *b, void *result, void *helper_result, void *workspace,
+                                 int64_t workspace_bytes);
 /// Scratch bytes of the two, on this machine: the most over every number of received rows 0 ... max_rows and every
 /// split of them among the experts. -1 as for plr_gemm_workspace_bytes.
 int64_t plr_grouped_gemm_workspace_bytes(plr_gemm_kind kind, int32_t transpose_weights, plr_type type, int64_t max_rows,
                                          int64_t n, int64_t k);
 int64_t plr_grouped_gemm_grad_workspace_bytes(plr_gemm_kind kind, int32_t accumulate, plr_type type,
                                               plr_type result_type, int64_t max_rows, int64_t m, int64_t n);
+
+/// helpers [helper slots, count] = for each helper slot of this rank the weights of its expert, from `weights` [experts
+/// of a rank, count] on the expert's own rank. Slots without an expert are left as they were.
+plr_status plr_migrate_experts(plr_lane *lane, const plr_tag *tag, plr_plan *plan, plr_type type, int64_t count,
+                               const void *weights, void *helpers);
+/// grads [experts of a rank, count] += what helpers have for this rank's experts in helper_grads [helper slots, count],
+/// ranks ascending, then slots. One expert's numbers at a time are staged in plr_footprint_return_experts bytes.
+plr_status plr_return_expert_grads(plr_lane *lane, const plr_tag *tag, plr_plan *plan, int64_t count,
+                                   const float *helper_grads, float *grads, void *workspace, int64_t workspace_bytes);
 
 /// result [rows, columns] = silu(gate) · up, [gate | up] = input [rows, 2·columns]; silu(g) = g / (1 + exp(−g)).
 plr_status plr_swiglu(plr_lane *lane, const plr_tag *tag, plr_type type, int64_t rows, int64_t columns,

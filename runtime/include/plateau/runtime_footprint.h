@@ -48,29 +48,43 @@ static inline int64_t plr_footprint_rms_norm_grad(int64_t columns) { return 12 *
 /// Bytes in whole lines of 64, to which all memory that is handed out is aligned.
 static inline int64_t plr_footprint_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// plr_dispatch and plr_combine on a group of `ranks`: rows on their way, as they are sent and as they arrive.
-/// `row_bytes` is 0 when no rows travel; `has_values`: with one f32 a row. A rank that is alone stages nothing. A rank
-/// sends at most tokens · top_k rows and receives at most that number from each rank.
-static inline int64_t plr_footprint_exchange(int64_t ranks, int64_t sent_rows, int64_t received_rows, int64_t row_bytes,
-                                             int32_t has_values) {
+/// plr_dispatch and plr_combine on a group of `ranks`: the rows of an iteration's tokens on their way, at most
+/// tokens · top_k. `row_bytes` is 0 when no rows travel; `has_values`: with one f32 a row. A rank that is alone stages
+/// nothing. Rows that arrive need no staging: each expert's rows from each rank lie in one piece, and go to their
+/// place.
+static inline int64_t plr_footprint_exchange(int64_t ranks, int64_t sent_rows, int64_t row_bytes, int32_t has_values) {
   if (ranks == 1)
     return 0;
-  return plr_footprint_lines(sent_rows * row_bytes) + plr_footprint_lines(received_rows * row_bytes) +
-         (has_values ? plr_footprint_lines(sent_rows * 4) + plr_footprint_lines(received_rows * 4) : 0);
+  return plr_footprint_lines(sent_rows * row_bytes) + (has_values ? plr_footprint_lines(sent_rows * 4) : 0);
+}
+
+/// plr_return_expert_grads on a group of `ranks`.
+static inline int64_t plr_footprint_return_experts(int64_t ranks, int64_t count) {
+  return ranks == 1 ? 0 : plr_footprint_lines(4 * count);
 }
 
 /// What stands at the front of a plan's host memory.
-#define PLR_PLAN_HEADER_BYTES 128
+#define PLR_PLAN_HEADER_BYTES 320
 
-/// plr_plan_fill, host memory: sizes by rank, and three numbers for each expert of the group, whose offsets take one
-/// more for each of a rank's own.
-static inline int64_t plr_footprint_plan_host(int64_t ranks, int64_t experts) {
-  return plr_footprint_lines(PLR_PLAN_HEADER_BYTES + 8 * (experts / ranks + 1 + 2 * ranks + 3 * experts));
+/// plr_plan_fill, host memory, with Q = chunks · leaves and s = experts / ranks + helper_slots expert slots of a rank:
+/// where rows sent to and received from each expert slot end in each iteration, with room to bring one iteration's
+/// counts into order; where each expert slot's rows begin; each rank's rows of each leaf; which leaves an iteration
+/// has; loads of experts by rank; who helps with what; which part of an expert's rows goes where, at most two to its
+/// own rank and one to each that helps; and what the least-loaded plan counts with.
+static inline int64_t plr_footprint_plan_host(int64_t ranks, int64_t experts, int64_t helper_slots, int64_t chunks,
+                                              int64_t leaves) {
+  int64_t iterations = chunks * leaves, slots = experts / ranks + helper_slots;
+  return plr_footprint_lines(PLR_PLAN_HEADER_BYTES) + 2 * plr_footprint_lines(4 * iterations * ranks * slots) +
+         plr_footprint_lines(4 * ranks * slots) + plr_footprint_lines(8 * iterations * (slots + 1)) +
+         plr_footprint_lines(8 * iterations * ranks) + plr_footprint_lines(12 * iterations) +
+         plr_footprint_lines(4 * ranks * experts) + plr_footprint_lines(4 * ranks * helper_slots) +
+         plr_footprint_lines(16 * (2 * experts + ranks * helper_slots)) + plr_footprint_lines(4 * experts) +
+         plr_footprint_lines(8 * (3 * experts + 3 * ranks));
 }
 
-/// plr_plan_fill, device memory: the places of the rows that are sent, and of those that arrive when all come here.
-static inline int64_t plr_footprint_plan_device(int64_t ranks, int64_t tokens, int64_t top_k) {
-  return plr_footprint_lines(4 * tokens * top_k) + plr_footprint_lines(4 * ranks * tokens * top_k);
+/// plr_plan_fill, device memory: for each slot of a token the place of its row among those that are sent.
+static inline int64_t plr_footprint_plan_device(int64_t tokens, int64_t top_k) {
+  return plr_footprint_lines(4 * tokens * top_k);
 }
 
 #endif // PLATEAU_RUNTIME_FOOTPRINT_H

@@ -9,6 +9,7 @@
 #define PLATEAU_RUNTIME_COMMON_CONTEXT_H
 
 #include "common/error.h"
+#include "common/plan_records.h"
 #include "common/space.h"
 #include "common/trace.h"
 #include "host/events.h"
@@ -52,6 +53,7 @@ struct plr_context {
   plateau::rt::host::ScratchUses scratchUses;
   std::vector<std::unique_ptr<plr_group>> groups;
   std::vector<plateau::rt::PooledPlan> plans; ///< Released ones stay until no lane can read them.
+  plateau::rt::PlanRecords planRecords;
   int64_t fences = 0;
   int32_t measureSeed = 0; ///< 0: nothing is measured.
   bool preparing = false;

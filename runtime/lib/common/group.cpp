@@ -13,11 +13,11 @@ using namespace plateau::rt;
 using host::Outcome;
 
 const char *plateau::rt::getTypeName(plr_type type) {
-  static const char *const names[] = {"f32", "bf16", "i32", "f64"};
+  static const char *const names[] = {"f32", "bf16", "i32", "f64", "counts"};
   return names[type];
 }
 
-int64_t plateau::rt::getTypeBytes(plr_type type) { return type == PLR_F64 ? 8 : type == PLR_BF16 ? 2 : 4; }
+int64_t plateau::rt::getTypeBytes(plr_type type) { return host::widthOf(type); }
 
 plr_group::plr_group(plr_context &context, std::vector<int32_t> members)
     : context(context), members(std::move(members)),
@@ -26,6 +26,14 @@ plr_group::plr_group(plr_context &context, std::vector<int32_t> members)
   if (getSize() > 1)
     for (plr_lane_kind lane = 0; lane < PLR_LANES; ++lane)
       meetings[lane] = &context.config.transport->getMeeting(this->members, lane);
+}
+
+/// What a rank brings that has no exchanges.
+static Contribution makeContribution(const Caller &caller, plr_type type, int64_t count, const void *input,
+                                     void *result) {
+  Contribution mine = {caller.call, count, getTypeName(type), caller.tag, input, result};
+  mine.shape = caller.shape;
+  return mine;
 }
 
 template <typename Body>
@@ -69,7 +77,7 @@ Outcome plr_group::allReduce(const Caller &caller, plr_type type, int64_t count,
     copy(result, input, count * width);
     return {};
   }
-  return meet(caller.lane, {caller.call, count, getTypeName(type), caller.tag, input, result}, [&](Meeting &meeting) {
+  return meet(caller.lane, makeContribution(caller, type, count, input, result), [&](Meeting &meeting) {
     int64_t first = getPart(count, size, place), end = getPart(count, size, place + 1);
     sumInputs(meeting, type, first, end - first, at(result, first * width));
     meeting.pass();
@@ -88,7 +96,7 @@ Outcome plr_group::allGather(const Caller &caller, plr_type type, int64_t count,
     copy(result, input, bytes);
     return {};
   }
-  return meet(caller.lane, {caller.call, count, getTypeName(type), caller.tag, input, result}, [&](Meeting &meeting) {
+  return meet(caller.lane, makeContribution(caller, type, count, input, result), [&](Meeting &meeting) {
     for (int32_t i = 0; i < size; ++i) {
       int32_t peer = (place + i) % size;
       copy(at(result, peer * bytes), meeting[peer].input, bytes);
@@ -101,7 +109,7 @@ Outcome plr_group::reduceScatter(const Caller &caller, plr_type type, int64_t co
     copy(result, input, count * getTypeBytes(type));
     return {};
   }
-  return meet(caller.lane, {caller.call, count, getTypeName(type), caller.tag, input, result},
+  return meet(caller.lane, makeContribution(caller, type, count, input, result),
               [&](Meeting &meeting) { sumInputs(meeting, type, place * count, count, result); });
 }
 
@@ -115,37 +123,63 @@ Outcome plr_group::shift(const Caller &caller, plr_type type, int64_t hops, int6
     return {};
   }
   const auto source = static_cast<int32_t>((place - hops % size + size) % size);
-  Contribution mine = {caller.call, count, getTypeName(type), caller.tag, input, result, nullptr, 0, hops};
+  Contribution mine = makeContribution(caller, type, count, input, result);
+  mine.hops = hops;
   return meet(caller.lane, mine, [&](Meeting &meeting) { copy(result, meeting[source].input, bytes); });
-}
-
-/// The bytes of the units before the one for, or from, `place`.
-static int64_t getOffset(const int64_t *units, int32_t place, int64_t bytes) {
-  int64_t offset = 0;
-  for (int32_t i = 0; i < place; ++i)
-    offset += units[i] * bytes;
-  return offset;
 }
 
 Outcome plr_group::allToAll(const Caller &caller, int64_t count, const char *unit, const Exchange *exchanges,
                             int32_t exchangeCount) {
   const int32_t size = getSize();
   Contribution mine = {caller.call, count, unit, caller.tag, nullptr, nullptr, exchanges, exchangeCount};
+  mine.shape = caller.shape;
   if (size == 1) {
     const Contribution *alone = &mine;
     if (std::string text = findMismatch(&alone, members.data(), 1); !text.empty())
       return {PLR_COMMUNICATION, text};
-    for (int32_t i = 0; i < exchangeCount; ++i)
-      copy(exchanges[i].result, exchanges[i].input, exchanges[i].sends[0] * exchanges[i].bytes);
+    for (const Exchange *one = exchanges; one != exchanges + exchangeCount; ++one)
+      copy(one->result, one->input, one->sends.ends[one->blocks - 1] * one->bytes);
     return {};
   }
   return meet(caller.lane, mine, [&](Meeting &meeting) {
     for (int32_t part = 0; part < exchangeCount; ++part)
       for (int32_t i = 0; i < size; ++i) {
-        int32_t peer = (place + i) % size;
+        const int32_t peer = (place + i) % size;
         const Exchange &from = meeting[peer].exchanges[part], &to = exchanges[part];
-        copy(at(to.result, getOffset(to.receives, peer, to.bytes)),
-             at(from.input, getOffset(from.sends, place, from.bytes)), to.receives[peer] * to.bytes);
+        for (int64_t block = 0; to.bytes > 0 && block < to.blocks; ++block) {
+          ByteRange sent = getPiece(from.sends, from.sends.getNumber(place, size, block, to.blocks), from.bytes),
+                    received = getPiece(to.receives, to.receives.getNumber(peer, size, block, to.blocks), to.bytes);
+          copy(at(to.result, received.begin), at(from.input, sent.begin), received.bytes);
+        }
+      }
+  });
+}
+
+// A rank that is alone is not called for.
+Outcome plr_group::fetchRows(const Caller &caller, plr_type type, int64_t count, int64_t local, const void *input,
+                             int64_t rows, const int32_t *numbers, void *result) {
+  const int64_t bytes = count * getTypeBytes(type);
+  return meet(caller.lane, makeContribution(caller, type, count, input, result), [&](Meeting &meeting) {
+    for (int64_t i = 0; i < rows; ++i)
+      if (numbers[i] >= 0) {
+        auto owner = static_cast<int32_t>(numbers[i] / local);
+        copy(at(result, i * bytes), at(meeting[owner].input, numbers[i] % local * bytes), bytes);
+      }
+  });
+}
+
+Outcome plr_group::addRows(const Caller &caller, int64_t count, int64_t local, const float *input, int64_t rows,
+                           const int32_t *numbers, float *staging, float *result) {
+  return meet(caller.lane, makeContribution(caller, PLR_F32, count, input, result), [&](Meeting &meeting) {
+    for (int32_t rank = 0; rank < getSize(); ++rank)
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t number = numbers[rank * rows + i];
+        if (number < 0 || number / local != place)
+          continue;
+        copy(staging, at(meeting[rank].input, i * count * 4), count * 4);
+        float *sums = result + number % local * count;
+        for (int64_t j = 0; j < count; ++j)
+          sums[j] += staging[j];
       }
   });
 }

@@ -17,6 +17,7 @@ struct Caller {
   plr_lane_kind lane;
   const char *call;
   const plr_tag *tag;
+  const plr_plan_shape *shape = nullptr; ///< Of the plan that it makes.
 };
 
 const char *getTypeName(plr_type type);
@@ -42,6 +43,17 @@ struct plr_group {
   /// Several exchanges at once. `count` and `unit` are compared with those of the other ranks and otherwise not used.
   plateau::rt::host::Outcome allToAll(const plateau::rt::Caller &caller, int64_t count, const char *unit,
                                       const plateau::rt::Exchange *exchanges, int32_t exchangeCount);
+
+  // The tables of all ranks, of `local` rows of `count` elements each, are one table in rank order.
+
+  /// result[i] = row numbers[i] of the table whose parts are the inputs, where numbers[i] is not negative; i < rows.
+  plateau::rt::host::Outcome fetchRows(const plateau::rt::Caller &caller, plr_type type, int64_t count, int64_t local,
+                                       const void *input, int64_t rows, const int32_t *numbers, void *result);
+  /// Row numbers[r, i] of the table whose parts are the results += row i < rows of rank r's input, where numbers[r, i]
+  /// is not negative, and all ranks have the same ones; r ascending, then i. `staging` holds a row.
+  plateau::rt::host::Outcome addRows(const plateau::rt::Caller &caller, int64_t count, int64_t local,
+                                     const float *input, int64_t rows, const int32_t *numbers, float *staging,
+                                     float *result);
 
   plr_context &context;
   const std::vector<int32_t> members; ///< Ascending.

@@ -117,6 +117,7 @@ extern "C" void plr_reset_peak(plr_context *context) {
     for (std::unique_ptr<Space> &space : context->spaces)
       space->resetPeak();
     context->fences = 0;
+    context->planRecords.clear();
     return PLR_OK;
   });
 }

@@ -128,14 +128,15 @@ extern "C" plr_status plr_all_to_all(plr_lane *lane, const plr_tag *tag, plr_gro
                   " can exchange data");
     if (call.isRefused())
       return;
-    std::vector<int64_t> sizes(send_bytes, send_bytes + size);
-    sizes.insert(sizes.end(), receive_bytes, receive_bytes + size);
+    std::vector<int64_t> ends(2 * size);
+    std::partial_sum(send_bytes, send_bytes + size, ends.begin());
+    std::partial_sum(receive_bytes, receive_bytes + size, ends.begin() + size);
     call.enqueue(
         [=, caller = Caller{lane->kind, "plr_all_to_all", tag}](const Running &running) {
-          const int64_t *sizes = static_cast<const int64_t *>(running.extra);
-          Exchange exchange = {sizes, sizes + size, 1, input, result};
+          const int64_t *ends = static_cast<const int64_t *>(running.extra);
+          Exchange exchange = {{{nullptr, ends}}, {{nullptr, ends + size}}, 1, input, result};
           return group->allToAll(caller, 0, "", &exchange, 1);
         },
-        sizes.data(), sizes.size() * sizeof(int64_t));
+        ends.data(), ends.size() * sizeof(int64_t));
   });
 }

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "common/plan.h"
 #include "host/gemm.h"
 #include "host/pieces.h"
+#include "host/plan_use.h"
 #include "host/scratch.h"
 #include "host/simd/variants.h"
 #include <algorithm>
@@ -44,17 +44,31 @@ struct Products {
   }
 };
 
-/// Row offsets of a plan's experts. A task has its own copy, behind its body: the plan may be gone when the lane runs.
+/// Row offsets of the expert slots in an iteration of a plan. A task has its own copy, behind its body: the plan may be
+/// gone when the lane runs.
 struct Offsets {
   int64_t experts;
   const int64_t *data;
 
-  explicit Offsets(const plr_plan &plan) : experts(plan.getLocalExperts()), data(plan.expertOffsets) {}
+  Offsets(const plr_plan &plan, int64_t iteration) : experts(plan.slots), data(plan.getOffsets(iteration)) {}
   Offsets(int64_t experts, const Running &running) : experts(experts), data(static_cast<int64_t *>(running.extra)) {}
 
   size_t getBytes() const { return static_cast<size_t>(experts + 1) * sizeof(int64_t); }
   int64_t begin(int64_t expert) const { return data[expert]; }
   int64_t end(int64_t expert) const { return data[expert + 1]; }
+};
+
+/// Matrices of the expert slots: of the rank's own experts in one place, of helper slots in another.
+template <typename Pointer>
+struct Matrices {
+  Pointer own, helpers;
+  int64_t ownCount, bytes; ///< `bytes` of a matrix.
+
+  Pointer operator[](int64_t slot) const {
+    using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const char, char>;
+    return slot < ownCount ? static_cast<Byte *>(own) + slot * bytes
+                           : static_cast<Byte *>(helpers) + (slot - ownCount) * bytes;
+  }
 };
 
 } // namespace
@@ -68,18 +82,14 @@ static void *advance(void *data, int64_t elements, plr_type type) {
   return static_cast<char *>(data) + elements * sizeOf(type);
 }
 
-static void checkPlan(Call &call, const plr_plan *plan) {
-  call.require(plan, "the plan is null");
+static void checkSlots(Call &call, const plr_plan *plan, int64_t iteration) {
+  checkPlan(call, plan, iteration);
   if (call.isRefused() || call.isPreparing())
     return;
-  call.require(plan->isComplete(), "there is no plan: plr_plan_fill has not run, or a fence behind it is missing");
-  if (call.isRefused())
-    return;
-  call.require(plan->context == &call.getContext(), "the plan is another context's");
   constexpr int64_t most = plr_lane::maxExtraBytes / sizeof(int64_t) - 1;
-  if (plan->getLocalExperts() > most)
-    call.refuse("the rank has " + std::to_string(plan->getLocalExperts()) +
-                " experts, but a grouped product takes at most " + std::to_string(most));
+  if (plan->slots > most)
+    call.refuse("the rank has " + std::to_string(plan->slots) + " experts, but a grouped product takes at most " +
+                std::to_string(most));
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,10 +108,10 @@ static void prepareProducts(Call &call, GemmShape shape) {
 }
 
 /// `shape` is that of a product but for m.
-static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape, const void *rows, const void *weights,
-                            void *result, const Workspace &workspace) {
+static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape, const void *rows,
+                            const Matrices<const void *> &weights, void *result, const Workspace &workspace) {
   const plr_type type = shape.type;
-  const int64_t experts = offsets.experts, matrix = shape.n * shape.k;
+  const int64_t experts = offsets.experts;
   if (call.getContext().config.gemm == PLR_GEMM_REFERENCE) {
     call.enqueue(
         [=](const Running &running) -> Outcome {
@@ -110,7 +120,7 @@ static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape,
           for (int64_t e = 0; e < experts; ++e) {
             int64_t begin = offsets.begin(e);
             ofExpert.m = offsets.end(e) - begin;
-            referenceGemm(ofExpert, advance(rows, begin * shape.k, type), advance(weights, e * matrix, type),
+            referenceGemm(ofExpert, advance(rows, begin * shape.k, type), weights[e],
                           advance(result, begin * shape.n, type));
           }
           return {};
@@ -134,7 +144,7 @@ static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape,
         for (int64_t e = 0; e < experts && !fault; ++e)
           Pieces::forEach(offsets.begin(e), offsets.end(e), [&](int64_t first, int64_t count) {
             if (!fault)
-              fault = products.run(count, advance(rows, first * shape.k, type), advance(weights, e * matrix, type),
+              fault = products.run(count, advance(rows, first * shape.k, type), weights[e],
                                    advance(result, first * shape.n, type), scratch);
           });
         return fault ? Outcome{PLR_INTERNAL, fault} : Outcome{};
@@ -143,21 +153,22 @@ static void enqueueProducts(Call &call, const Offsets &offsets, GemmShape shape,
 }
 
 /// Writes the call's products into its span.
-static void describe(Call &call, const plr_plan &plan, const std::array<int64_t, 8> &shape) {
+static void describe(Call &call, const Offsets &offsets, const std::array<int64_t, 8> &shape) {
   plr_span *span = call.takeSpan();
   if (!span)
     return;
   std::copy(shape.begin(), shape.end(), span->shape);
   span->flops = 2 * shape[5] * shape[6] * shape[7];
-  for (int64_t e = 0; e < plan.getLocalExperts(); ++e)
-    span->products += plan.expertOffsets[e] < plan.expertOffsets[e + 1];
+  for (int64_t e = 0; e < offsets.experts; ++e)
+    span->products += offsets.begin(e) < offsets.end(e);
 }
 
-extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan,
+extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int64_t iteration,
                                        int32_t transpose_weights, plr_type type, int64_t n, int64_t k, const void *rows,
-                                       const void *weights, void *result, void *workspace, int64_t workspace_bytes) {
+                                       const void *weights, const void *helpers, void *result, void *workspace,
+                                       int64_t workspace_bytes) {
   return enter(lane, "plr_grouped_gemm", tag, [&](Call &call) {
-    checkPlan(call, plan);
+    checkSlots(call, plan, iteration);
     call.flag("transpose_weights", transpose_weights);
     call.type("type", type);
     call.size("n", n);
@@ -171,15 +182,20 @@ extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const
       prepareProducts(call, shape);
       return;
     }
-    int64_t count = plan->getRows();
+    if (iteration >= plan->iterations)
+      return;
+    int64_t count = plan->getRows(iteration);
     call.tensor("rows", rows, {count, k});
-    call.tensor("weights", weights, {plan->getLocalExperts(), n, k});
+    call.tensor("weights", weights, {plan->localExperts, n, k});
+    call.tensor("helpers", helpers, {plan->shape.helper_slots, n, k});
     call.tensor("result", result, {count, n});
     if (call.isRefused())
       return;
-    describe(call, *plan, {0, transpose_weights, 0, type, type, count, n, k});
+    const Offsets offsets(*plan, iteration);
+    describe(call, offsets, {0, transpose_weights, 0, type, type, count, n, k});
     if (count > 0 && n > 0 && k > 0) {
-      enqueueProducts(call, Offsets(*plan), shape, rows, weights, result, given);
+      enqueueProducts(call, offsets, shape, rows, {weights, helpers, plan->localExperts, n * k * sizeOf(type)}, result,
+                      given);
       return;
     }
     // No elements, or sums of nothing.
@@ -197,7 +213,7 @@ extern "C" plr_status plr_grouped_gemm(plr_lane *lane, const plr_tag *tag, const
 //===----------------------------------------------------------------------===//
 
 static void enqueueReferenceSums(Call &call, const Offsets &offsets, const GemmShape &shape, const void *a,
-                                 const void *b, void *result) {
+                                 const void *b, const Matrices<void *> &result) {
   call.enqueue(
       [=, experts = offsets.experts](const Running &running) -> Outcome {
         Offsets offsets(experts, running);
@@ -207,7 +223,7 @@ static void enqueueReferenceSums(Call &call, const Offsets &offsets, const GemmS
           ofExpert.k = offsets.end(e) - begin;
           if (ofExpert.k > 0 || !shape.accumulate)
             referenceGemm(ofExpert, advance(a, begin * shape.m, shape.type), advance(b, begin * shape.n, shape.type),
-                          advance(result, e * shape.m * shape.n, shape.resultType));
+                          result[e]);
         }
         return {};
       },
@@ -227,7 +243,7 @@ static void prepareSums(Call &call, const GemmShape &shape) {
 
 /// `shape` is that of a product but for k.
 static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &shape, const void *a, const void *b,
-                        void *result, const Workspace &workspace) {
+                        const Matrices<void *> &result, const Workspace &workspace) {
   const int64_t experts = offsets.experts, matrix = shape.m * shape.n;
   const bool rounds = shape.resultType == PLR_BF16;
   Products first, others;
@@ -246,7 +262,7 @@ static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &sha
         void *scratch = sums ? static_cast<char *>(sums) + sumBytes : nullptr;
         const char *fault = nullptr;
         for (int64_t e = 0; e < experts && !fault; ++e) {
-          void *ofExpert = advance(result, e * matrix, shape.resultType);
+          void *ofExpert = result[e];
           if (offsets.begin(e) == offsets.end(e)) {
             if (!shape.accumulate)
               std::memset(ofExpert, 0, static_cast<size_t>(matrix * sizeOf(shape.resultType)));
@@ -267,12 +283,12 @@ static void enqueueSums(Call &call, const Offsets &offsets, const GemmShape &sha
       offsets.data, offsets.getBytes());
 }
 
-extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan,
+extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, const plr_plan *plan, int64_t iteration,
                                             int32_t accumulate, plr_type type, plr_type result_type, int64_t m,
-                                            int64_t n, const void *a, const void *b, void *result, void *workspace,
-                                            int64_t workspace_bytes) {
+                                            int64_t n, const void *a, const void *b, void *result, void *helper_result,
+                                            void *workspace, int64_t workspace_bytes) {
   return enter(lane, "plr_grouped_gemm_grad", tag, [&](Call &call) {
-    checkPlan(call, plan);
+    checkSlots(call, plan, iteration);
     call.flag("accumulate", accumulate);
     call.type("type", type);
     call.type("result_type", result_type);
@@ -288,18 +304,23 @@ extern "C" plr_status plr_grouped_gemm_grad(plr_lane *lane, const plr_tag *tag, 
       prepareSums(call, shape);
       return;
     }
-    int64_t count = plan->getRows();
+    if (iteration >= plan->iterations)
+      return;
+    int64_t count = plan->getRows(iteration);
     call.tensor("a", a, {count, m});
     call.tensor("b", b, {count, n});
-    call.tensor("result", result, {plan->getLocalExperts(), m, n});
+    call.tensor("result", result, {plan->localExperts, m, n});
+    call.tensor("helper_result", helper_result, {plan->shape.helper_slots, m, n});
     if (call.isRefused())
       return;
-    describe(call, *plan, {1, 0, accumulate, type, result_type, m, n, count});
+    const Offsets offsets(*plan, iteration);
+    const Matrices<void *> results = {result, helper_result, plan->localExperts, m * n * sizeOf(result_type)};
+    describe(call, offsets, {1, 0, accumulate, type, result_type, m, n, count});
     if (m == 0 || n == 0)
       call.enqueue([](const Running &) -> Outcome { return {}; });
     else if (call.getContext().config.gemm == PLR_GEMM_REFERENCE)
-      enqueueReferenceSums(call, Offsets(*plan), shape, a, b, result);
+      enqueueReferenceSums(call, offsets, shape, a, b, results);
     else
-      enqueueSums(call, Offsets(*plan), shape, a, b, result, given);
+      enqueueSums(call, offsets, shape, a, b, results, given);
   });
 }

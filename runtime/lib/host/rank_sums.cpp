@@ -14,6 +14,7 @@ static float toSum(float value) { return value; }
 static float toSum(BF16 value) { return widen(value); }
 static double toSum(double value) { return value; }
 static uint32_t toSum(uint32_t value) { return value; }
+static uint64_t toSum(uint64_t value) { return value; }
 
 template <typename Element, typename Sum>
 static void add(bool first, int64_t length, const void *input, void *sums) {
@@ -37,6 +38,8 @@ void plateau::rt::host::addRank(plr_type type, bool first, int64_t length, const
     return add<uint32_t, uint32_t>(first, length, input, sums);
   case PLR_F64:
     return add<double, double>(first, length, input, sums);
+  case countType:
+    return add<uint64_t, uint64_t>(first, length, input, sums);
   }
 }
 
@@ -44,7 +47,7 @@ void plateau::rt::host::storeSums(plr_type type, int64_t length, const void *sum
   if (length == 0)
     return;
   if (type != PLR_BF16) {
-    std::memcpy(result, sums, static_cast<size_t>(length) * (type == PLR_F64 ? 8 : 4));
+    std::memcpy(result, sums, static_cast<size_t>(length * widthOf(type)));
     return;
   }
   const float *from = static_cast<const float *>(sums);

@@ -13,6 +13,12 @@
 
 namespace plateau::rt::host {
 
+/// Counts of rows, which the runtime alone sums. A type of this kind never comes from a caller.
+inline constexpr plr_type countType = 4;
+inline constexpr int64_t widthOf(plr_type type) {
+  return type == PLR_F64 || type == countType ? 8 : type == PLR_BF16 ? 2 : 4;
+}
+
 /// Elements that are summed at a time: their sums lie beside the stack's other data in the first cache.
 inline constexpr int64_t sumBlock = 1024;
 
@@ -22,11 +28,11 @@ void addRank(plr_type type, bool first, int64_t length, const void *input, void 
 /// Rounds the sums to the type.
 void storeSums(plr_type type, int64_t length, const void *sums, void *result);
 
-/// result[length] = the sum over the ranks of input(rank)[length]: bf16 and f32 in f32, f64 in f64, i32 modulo 2^32.
-/// `result` may be one of the inputs.
+/// result[length] = the sum over the ranks of input(rank)[length]: bf16 and f32 in f32, f64 in f64, i32 modulo 2^32,
+/// counts modulo 2^64. `result` may be one of the inputs.
 template <typename Input>
 void sumRanks(plr_type type, int32_t ranks, int64_t length, const Input &input, void *result) {
-  const int64_t width = type == PLR_F64 ? 8 : type == PLR_BF16 ? 2 : 4;
+  const int64_t width = widthOf(type);
   alignas(64) double sums[sumBlock];
   for (int64_t i = 0; i < length; i += sumBlock) {
     int64_t block = std::min(sumBlock, length - i);

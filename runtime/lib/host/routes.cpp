@@ -24,56 +24,79 @@ std::string plateau::rt::host::countRoutes(int64_t tokens, int64_t topK, int64_t
   return {};
 }
 
-void plateau::rt::host::placeRoutes(int64_t routes, int64_t experts, const int32_t *ids, const int64_t *counts,
-                                    int32_t *places, int64_t *next) {
-  if (experts > 0)
-    next[0] = 0;
-  for (int64_t expert = 1; expert < experts; ++expert)
-    next[expert] = next[expert - 1] + counts[expert - 1];
-  for (int64_t route = 0; route < routes; ++route)
-    places[route] = ids[route] < 0 ? -1 : static_cast<int32_t>(next[ids[route]]++);
-}
-
-void plateau::rt::host::placeArrivals(int64_t sources, int64_t experts, const int64_t *counts, int32_t *places,
-                                      int64_t *next) {
-  int64_t rows = 0;
-  for (int64_t expert = 0; expert < experts; ++expert)
-    for (int64_t source = 0; source < sources; ++source) {
-      next[source * experts + expert] = rows;
-      rows += counts[source * experts + expert];
+void plateau::rt::host::chooseBins(const plr_plan_shape &shape, int64_t ranks, const int32_t *ids,
+                                   const Assignment &assignment, int64_t *positions, int32_t *bins, int32_t *counts) {
+  const int64_t slots = shape.experts / ranks + shape.helper_slots, binCount = ranks * slots,
+                leaves = shape.chunks * shape.leaves;
+  std::fill(counts, counts + leaves * binCount, 0);
+  int64_t leaf = 0;
+  for (int64_t token = 0; token < shape.tokens; ++token) {
+    int32_t *ofLeaf = counts + leaf * binCount;
+    for (int64_t route = token * shape.top_k; route < (token + 1) * shape.top_k; ++route) {
+      const int32_t expert = ids[route];
+      if (expert < 0) {
+        bins[route] = -1;
+        continue;
+      }
+      // Positions ascend, so a piece that ends before this one is of no use any more.
+      const int64_t position = positions[expert]++;
+      int32_t &piece = assignment.firstPiece[expert];
+      while (assignment.pieces[piece].end <= position)
+        ++piece;
+      bins[route] = static_cast<int32_t>(assignment.pieces[piece].rank * slots + assignment.pieces[piece].slot);
+      ++ofLeaf[bins[route]];
     }
-  for (int64_t piece = 0; piece < sources * experts; ++piece)
-    for (int64_t i = 0; i < counts[piece]; ++i)
-      *places++ = static_cast<int32_t>(next[piece] + i);
+    leaf = leaf + 1 == leaves ? 0 : leaf + 1;
+  }
 }
 
-void plateau::rt::host::scatterRows(int64_t count, int64_t repeats, int64_t rowBytes, const int32_t *places,
+void plateau::rt::host::placeRoutes(const plr_plan_shape &shape, int64_t binCount, const int32_t *iterationOf,
+                                    int32_t *next, int32_t *places) {
+  const int64_t leaves = shape.chunks * shape.leaves;
+  int64_t leaf = 0;
+  for (int64_t token = 0; token < shape.tokens; ++token) {
+    int32_t *ofIteration = next + iterationOf[leaf] * binCount;
+    for (int64_t route = token * shape.top_k; route < (token + 1) * shape.top_k; ++route)
+      if (places[route] >= 0)
+        places[route] = ofIteration[places[route]]++;
+    leaf = leaf + 1 == leaves ? 0 : leaf + 1;
+  }
+}
+
+void plateau::rt::host::scatterRows(const TokenSet &tokens, int64_t topK, int64_t rowBytes, const int32_t *places,
                                     const void *input, void *result) {
   if (rowBytes == 0)
     return;
-  for (int64_t i = 0; i < count; ++i)
-    if (places[i] >= 0)
-      std::memcpy(getRow(result, places[i], rowBytes), getRow(input, i / repeats, rowBytes),
-                  static_cast<size_t>(rowBytes));
+  tokens.forEach([=](int64_t token) {
+    for (int64_t slot = 0; slot < topK; ++slot)
+      if (int32_t place = places[token * topK + slot]; place >= 0)
+        std::memcpy(getRow(result, place, rowBytes), getRow(input, token, rowBytes), static_cast<size_t>(rowBytes));
+  });
 }
 
-void plateau::rt::host::gatherRows(int64_t count, int64_t rowBytes, const int32_t *places, const void *input,
-                                   void *result) {
-  if (rowBytes == 0)
-    return;
-  for (int64_t i = 0; i < count; ++i)
-    if (places[i] >= 0)
-      std::memcpy(getRow(result, i, rowBytes), getRow(input, places[i], rowBytes), static_cast<size_t>(rowBytes));
-    else
-      std::memset(getRow(result, i, rowBytes), 0, static_cast<size_t>(rowBytes));
+void plateau::rt::host::scatterValues(const TokenSet &tokens, int64_t topK, const int32_t *places, const float *values,
+                                      float *result) {
+  tokens.forEach([=](int64_t token) {
+    for (int64_t route = token * topK; route < (token + 1) * topK; ++route)
+      if (places[route] >= 0)
+        result[places[route]] = values[route];
+  });
+}
+
+void plateau::rt::host::gatherValues(const TokenSet &tokens, int64_t topK, const int32_t *places,
+                                     const float *rowValues, float *result) {
+  tokens.forEach([=](int64_t token) {
+    for (int64_t route = token * topK; route < (token + 1) * topK; ++route)
+      result[route] = places[route] >= 0 ? rowValues[places[route]] : 0.0f;
+  });
 }
 
 template <typename Element>
-static void sumSlotsOf(int64_t tokens, int64_t topK, int64_t columns, const int32_t *places, const Element *rows,
-                       Element *result) {
+static void sumSlotsOf(const TokenSet &tokens, int64_t topK, int64_t columns, const int32_t *places,
+                       const Element *rows, Element *result) {
   constexpr int64_t block = 1024;
   float sums[block];
-  for (int64_t token = 0; token < tokens; ++token)
+  tokens.forEach([&](int64_t token) {
     for (int64_t column = 0; column < columns; column += block) {
       int64_t length = std::min(block, columns - column);
       bool first = true;
@@ -97,10 +120,11 @@ static void sumSlotsOf(int64_t tokens, int64_t topK, int64_t columns, const int3
       for (int64_t i = 0; i < length; ++i)
         narrow(sums[i], to[i]);
     }
+  });
 }
 
-void plateau::rt::host::sumSlots(plr_type type, int64_t tokens, int64_t topK, int64_t columns, const int32_t *places,
-                                 const void *rows, void *result) {
+void plateau::rt::host::sumSlots(plr_type type, const TokenSet &tokens, int64_t topK, int64_t columns,
+                                 const int32_t *places, const void *rows, void *result) {
   if (type == PLR_BF16)
     sumSlotsOf(tokens, topK, columns, places, static_cast<const BF16 *>(rows), static_cast<BF16 *>(result));
   else
