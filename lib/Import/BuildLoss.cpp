@@ -415,21 +415,24 @@ LayerResults LossBuilder::buildExperts(const Layer &layer, Value x) {
 
   auto grid = FlatSymbolRefAttr::get(context, expertGrid);
   auto planType = moe::PlanType::get(context, experts.experts, options.expertRanks, options.tokens, experts.topK);
-  Value plan = moe::PlanOp::create(builder, routing("plan"), planType, route.getIds(), grid);
+  Value plan = moe::PlanOp::create(builder, routing("plan"), planType, route.getIds(), grid, moe::LeastLoadedAttr());
   auto rowsType = [&](int64_t columns) { return getTensor({ShapedType::kDynamic, columns}); };
-  auto sent = moe::DispatchOp::create(builder, dispatch("dispatch"), rowsType(config.hiddenSize),
-                                      getTensor({ShapedType::kDynamic}, builder.getF32Type()),
-                                      narrow(dispatch("dispatch"), x), route.getWeights(), plan, grid);
+  auto sent =
+      moe::DispatchOp::create(builder, dispatch("dispatch"), rowsType(config.hiddenSize),
+                              getTensor({ShapedType::kDynamic}, builder.getF32Type()), narrow(dispatch("dispatch"), x),
+                              route.getWeights(), plan, /*index=*/Value(), grid);
   auto multiply = [&](StringRef name, Value rows, int64_t columns) -> Value {
     return moe::GroupedMatmulOp::create(builder, expert(name), rowsType(columns), rows,
-                                        layer.getTensor("mlp.experts." + name), plan, /*transpose=*/true);
+                                        layer.getTensor("mlp.experts." + name), plan, /*helpers=*/Value(),
+                                        /*index=*/Value(), /*transpose=*/true);
   };
   Value gateUp = multiply("gate_up_proj", sent.getRows(), 2 * experts.intermediateSize);
   Value hidden = moe::SwiGLUOp::create(builder, expert("swiglu"), rowsType(experts.intermediateSize), gateUp);
   Value output = multiply("down_proj", hidden, config.hiddenSize);
   Value scaled = moe::ScaleRowsOp::create(builder, expert("scale_rows"), output, sent.getRowValues());
   auto combine = moe::CombineOp::create(builder, dispatch("combine"), getTensor({options.tokens, config.hiddenSize}),
-                                        Type(), scaled, Value(), plan, grid);
+                                        Type(), scaled, Value(), plan, /*index=*/Value(), /*init=*/Value(),
+                                        /*valuesInit=*/Value(), grid);
   LayerResults results;
   results.stream = widen(dispatch("combine"), combine.getResult());
   results.loss = buildRouterLoss(layer, logits, route);

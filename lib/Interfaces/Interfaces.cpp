@@ -9,9 +9,11 @@
 #include "plateau/Interfaces/Component.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 #include "plateau/Interfaces/FootprintOpInterface.h"
+#include "plateau/Interfaces/RoutedOpInterface.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include "plateau/Interfaces/CollectiveOpInterface.cpp.inc"
 #include "plateau/Interfaces/ComponentEnums.cpp.inc"
 #include "plateau/Interfaces/DifferentiableOpInterface.cpp.inc"
 #include "plateau/Interfaces/FootprintOpInterface.cpp.inc"
+#include "plateau/Interfaces/RoutedOpInterface.cpp.inc"

@@ -160,3 +160,35 @@ func.func @plan_in_checkpoint(%ids: tensor<8x2xi32>, %p: tensor<8x2xf32>) -> ten
   %q = moe.combine values(%v : tensor<?xf32> -> tensor<8x2xf32>) by %plan on @experts : !plan
   return %q : tensor<8x2xf32>
 }
+
+// A plan of several iterations with helpers: ops name an iteration, combine writes its tokens into what is there, and weights and gradients come
+// in two parts.
+!chunked = !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2, helper_slots = 1, chunks = 2, leaves = 4, capacity = 6>
+// CHECK-LABEL: func.func @iterations
+func.func @iterations(%ids: tensor<8x2xi32>, %x: tensor<8x4xf32>, %p: tensor<8x2xf32>, %w: tensor<2x6x4xf32>, %i: index)
+    -> (tensor<8x4xf32>, tensor<8x2xf32>, tensor<2x6x4xf32>) {
+  // CHECK: %[[PLAN:.*]] = moe.plan %{{.*}} balance <alpha = 11 over 10, min_rows = 2, threshold = 13 over 10> on @experts : tensor<8x2xi32> -> !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2, helper_slots = 1, chunks = 2, leaves = 4, capacity = 6>
+  %plan = moe.plan %ids balance <alpha = 11 over 10, min_rows = 2, threshold = 13 over 10> on @experts : tensor<8x2xi32> -> !chunked
+  // CHECK: %[[WH:.*]] = moe.migrate_experts %{{.*}} by %[[PLAN]] on @experts : (tensor<2x6x4xf32>, {{.*}}) -> tensor<1x6x4xf32>
+  %wh = moe.migrate_experts %w by %plan on @experts : (tensor<2x6x4xf32>, !chunked) -> tensor<1x6x4xf32>
+  // CHECK: moe.dispatch rows({{.*}}) values({{.*}}) by %[[PLAN]] at %[[I:.*]] on @experts
+  %rows, %v = moe.dispatch rows(%x : tensor<8x4xf32> -> tensor<?x4xf32>) values(%p : tensor<8x2xf32> -> tensor<?xf32>) by %plan at %i on @experts : !chunked
+  // CHECK: moe.grouped_matmul %{{.*}}, %{{.*}} helpers(%[[WH]]) transpose by %[[PLAN]] at %[[I]] :
+  %h = moe.grouped_matmul %rows, %w helpers(%wh) transpose by %plan at %i : (tensor<?x4xf32>, tensor<2x6x4xf32>, !chunked, tensor<1x6x4xf32>, index) -> tensor<?x6xf32>
+  // CHECK: %[[DW:.*]], %[[DWH:.*]] = moe.grouped_matmul_grad %{{.*}}, %{{.*}} by %[[PLAN]] at %[[I]] onto %{{.*}}, %[[WH]] :
+  %dw, %dwh = moe.grouped_matmul_grad %h, %rows by %plan at %i onto %w, %wh : (tensor<?x6xf32>, tensor<?x4xf32>, !chunked, tensor<2x6x4xf32>, tensor<1x6x4xf32>, index) -> (tensor<2x6x4xf32>, tensor<1x6x4xf32>)
+  // CHECK: moe.combine rows({{.*}}) values({{.*}}) by %[[PLAN]] at %[[I]] into(%{{.*}} : tensor<8x4xf32>) values_into(%{{.*}} : tensor<8x2xf32>) on @experts
+  %y, %q = moe.combine rows(%rows : tensor<?x4xf32> -> tensor<8x4xf32>) values(%v : tensor<?xf32> -> tensor<8x2xf32>) by %plan at %i into(%x : tensor<8x4xf32>) values_into(%p : tensor<8x2xf32>) on @experts : !chunked
+  // CHECK: moe.return_expert_grads %[[DW]], %[[DWH]] by %[[PLAN]] on @experts : tensor<2x6x4xf32>, tensor<1x6x4xf32>, !moe.plan<
+  %sum = moe.return_expert_grads %dw, %dwh by %plan on @experts : tensor<2x6x4xf32>, tensor<1x6x4xf32>, !chunked
+  return %y, %q, %sum : tensor<8x4xf32>, tensor<8x2xf32>, tensor<2x6x4xf32>
+}
+
+// Helpers without iterations.
+!helped = !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2, helper_slots = 2>
+// CHECK-LABEL: func.func @helpers
+func.func @helpers(%x: tensor<?x6xf32>, %y: tensor<?x4xf32>, %plan: !helped) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>) {
+  // CHECK: moe.grouped_matmul_grad %{{.*}}, %{{.*}} by %{{.*}} : (tensor<?x6xf32>, tensor<?x4xf32>, !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2, helper_slots = 2>) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>)
+  %dw, %dwh = moe.grouped_matmul_grad %x, %y by %plan : (tensor<?x6xf32>, tensor<?x4xf32>, !helped) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>)
+  return %dw, %dwh : tensor<2x6x4xf32>, tensor<2x6x4xf32>
+}

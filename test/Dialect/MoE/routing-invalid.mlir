@@ -224,7 +224,7 @@ func.func @dispatch_d2_static(%v: tensor<8x2xf32>, %p: !plan) {
 shard.grid @experts(shape = 2)
 func.func @dispatch_d3_rows(%x: tensor<8x4xf32>, %v: tensor<8x2xf32>, %p: !plan) {
   // expected-error @+1 {{D3: rows must have both an operand and a result, or neither}}
-  %r = "moe.dispatch"(%x, %v, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 1, 1>, resultSegmentSizes = array<i32: 0, 1>}> : (tensor<8x4xf32>, tensor<8x2xf32>, !plan) -> tensor<?xf32>
+  %r = "moe.dispatch"(%x, %v, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 1, 1, 0>, resultSegmentSizes = array<i32: 0, 1>}> : (tensor<8x4xf32>, tensor<8x2xf32>, !plan) -> tensor<?xf32>
   return
 }
 
@@ -234,7 +234,7 @@ func.func @dispatch_d3_rows(%x: tensor<8x4xf32>, %v: tensor<8x2xf32>, %p: !plan)
 shard.grid @experts(shape = 2)
 func.func @dispatch_d3_values(%x: tensor<8x4xf32>, %p: !plan) {
   // expected-error @+1 {{D3: values must have both an operand and a result, or neither}}
-  %r:2 = "moe.dispatch"(%x, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 0, 1>, resultSegmentSizes = array<i32: 1, 1>}> : (tensor<8x4xf32>, !plan) -> (tensor<?x4xf32>, tensor<?xf32>)
+  %r:2 = "moe.dispatch"(%x, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 0, 1, 0>, resultSegmentSizes = array<i32: 1, 1>}> : (tensor<8x4xf32>, !plan) -> (tensor<?x4xf32>, tensor<?xf32>)
   return
 }
 
@@ -313,7 +313,7 @@ func.func @combine_cb2_slots(%v: tensor<?xf32>, %p: !plan) {
 shard.grid @experts(shape = 2)
 func.func @combine_cb3_rows(%x: tensor<?x4xf32>, %v: tensor<?xf32>, %p: !plan) {
   // expected-error @+1 {{CB3: rows must have both an operand and a result, or neither}}
-  %r = "moe.combine"(%x, %v, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 1, 1>, resultSegmentSizes = array<i32: 0, 1>}> : (tensor<?x4xf32>, tensor<?xf32>, !plan) -> tensor<8x2xf32>
+  %r = "moe.combine"(%x, %v, %p) <{grid = @experts, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>, resultSegmentSizes = array<i32: 0, 1>}> : (tensor<?x4xf32>, tensor<?xf32>, !plan) -> tensor<8x2xf32>
   return
 }
 

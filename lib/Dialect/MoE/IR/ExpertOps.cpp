@@ -11,6 +11,21 @@ using namespace mlir::plateau::moe;
 
 static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// What stands for the experts that the rank helps with, beside `own` for its own.
+static LogicalResult verifyHelpers(Operation *op, StringRef code, PlanType plan, RankedTensorType own, Value helpers) {
+  if (static_cast<bool>(helpers) != (plan.getHelperSlots() > 0))
+    return op->emitOpError() << code << ": the plan has " << plan.getHelperSlots() << " helper slots, and the op "
+                             << (helpers ? "something" : "nothing") << " for them";
+  if (!helpers)
+    return success();
+  SmallVector<int64_t> shape(own.getShape());
+  shape[0] = plan.getHelperSlots();
+  if (auto expected = RankedTensorType::get(shape, own.getElementType()); helpers.getType() != expected)
+    return op->emitOpError() << code << ": has " << helpers.getType() << " for the helper slots, and it must be "
+                             << expected;
+  return success();
+}
+
 LogicalResult GroupedMatmulOp::verify() {
   RankedTensorType rows = getRows().getType(), weights = getWeights().getType(), result = getResult().getType();
   int64_t experts = getPlan().getType().getLocalExperts();
@@ -26,7 +41,9 @@ LogicalResult GroupedMatmulOp::verify() {
   if (!rows.isDynamicDim(0) || !result.isDynamicDim(0)) // GM4
     return emitOpError() << "GM4: the rows of a plan are known when the step runs: " << rows << " and " << result
                          << " must be [?, columns]";
-  return success();
+  if (failed(verifyHelpers(*this, "GM5", getPlan().getType(), weights, getHelpers()))) // GM5
+    return failure();
+  return verifyIndex(*this, getPlan().getType(), getIndex()); // RO1
 }
 
 SmallVector<Value> GroupedMatmulOp::getResiduals() { return {getRows(), getWeights(), getPlan()}; }
@@ -36,9 +53,13 @@ LogicalResult GroupedMatmulOp::buildAdjoint(OpBuilder &builder, Location loc, Va
                                             MutableArrayRef<Value> operandCotangents) {
   Value cotangent = resultCotangents[0], rows = residuals[0], weights = residuals[1], plan = residuals[2];
   operandCotangents[0] =
-      GroupedMatmulOp::create(builder, loc, rows.getType(), cotangent, weights, plan, /*transpose=*/!getTranspose());
-  operandCotangents[1] = GroupedMatmulGradOp::create(builder, loc, weights.getType(), getTranspose() ? cotangent : rows,
-                                                     getTranspose() ? rows : cotangent, plan, /*init=*/Value());
+      GroupedMatmulOp::create(builder, loc, rows.getType(), cotangent, weights, plan, /*helpers=*/Value(),
+                              /*index=*/Value(), /*transpose=*/!getTranspose());
+  operandCotangents[1] =
+      GroupedMatmulGradOp::create(builder, loc, weights.getType(), /*helperResult=*/Type(),
+                                  getTranspose() ? cotangent : rows, getTranspose() ? rows : cotangent, plan,
+                                  /*init=*/Value(), /*helperInit=*/Value(), /*index=*/Value())
+          .getResult();
   return success();
 }
 
@@ -59,7 +80,16 @@ LogicalResult GroupedMatmulGradOp::verify() {
   if (!a.isDynamicDim(0) || !b.isDynamicDim(0)) // GMG4
     return emitOpError() << "GMG4: the rows of a plan are known when the step runs: " << a << " and " << b
                          << " must be [?, columns]";
-  return success();
+  if (failed(verifyHelpers(*this, "GMG5", getPlan().getType(), result, getHelperResult()))) // GMG5
+    return failure();
+  if (static_cast<bool>(getHelperInit()) != (getInit() && getHelperResult()) ||
+      (getHelperInit() && getHelperInit().getType() != getHelperResult().getType())) // GMG5
+    return emitOpError()
+           << "GMG5: the gradients of helper slots are added onto something of their type exactly when the "
+              "rank's own are";
+  if (getIndex() && !getInit()) // GMG6
+    return emitOpError("GMG6: takes the rows of an iteration, and there is nothing that it adds their gradient onto");
+  return verifyIndex(*this, getPlan().getType(), getIndex()); // RO1
 }
 
 Component GroupedMatmulGradOp::getDefaultComponent() { return Component::Experts; }
@@ -124,3 +154,10 @@ LogicalResult RowDotOp::buildAdjoint(OpBuilder &builder, Location loc, ValueRang
 }
 
 Component RowDotOp::getDefaultComponent() { return Component::Experts; }
+
+RoutedKind GroupedMatmulOp::getRoutedKind() { return RoutedKind::Row; }
+RoutedKind GroupedMatmulGradOp::getRoutedKind() { return RoutedKind::Reduce; }
+RoutedKind SwiGLUOp::getRoutedKind() { return RoutedKind::Row; }
+RoutedKind SwiGLUGradOp::getRoutedKind() { return RoutedKind::Row; }
+RoutedKind ScaleRowsOp::getRoutedKind() { return RoutedKind::Row; }
+RoutedKind RowDotOp::getRoutedKind() { return RoutedKind::Row; }

@@ -33,6 +33,42 @@ static void printShape(AsmPrinter &printer, ArrayRef<int64_t> shape) {
   printer << "]";
 }
 
+/// What a plan has beside its sizes, each in its place or left out: `, helper_slots = 1, chunks = 9, leaves = 4,
+/// capacity = 251`.
+static ParseResult parseIterations(AsmParser &parser, int64_t &helperSlots, int64_t &chunks, int64_t &leaves,
+                                   int64_t &capacity) {
+  helperSlots = capacity = 0;
+  chunks = leaves = 1;
+  std::pair<StringRef, int64_t *> parts[] = {
+      {"helper_slots", &helperSlots}, {"chunks", &chunks}, {"leaves", &leaves}, {"capacity", &capacity}};
+  auto next = std::begin(parts);
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef word;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    next = std::find_if(next, std::end(parts), [&](auto part) { return part.first == word; });
+    if (next == std::end(parts))
+      return parser.emitError(loc) << "'" << word
+                                   << "' is none of helper_slots, chunks, leaves and capacity, or not in this order";
+    if (parser.parseEqual() || parser.parseInteger(*next->second))
+      return failure();
+    ++next;
+  }
+  return success();
+}
+static void printIterations(AsmPrinter &printer, int64_t helperSlots, int64_t chunks, int64_t leaves,
+                            int64_t capacity) {
+  auto print = [&](StringRef word, int64_t value, int64_t usual) {
+    if (value != usual)
+      printer << ", " << word << " = " << value;
+  };
+  print("helper_slots", helperSlots, 0);
+  print("chunks", chunks, 1);
+  print("leaves", leaves, 1);
+  print("capacity", capacity, 0);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEAttrs.cpp.inc"
 

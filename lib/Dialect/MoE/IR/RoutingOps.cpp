@@ -20,7 +20,8 @@ LogicalResult RoutingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 }
 
 LogicalResult PlanType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t experts, int64_t ranks,
-                               int64_t tokens, int64_t topK) {
+                               int64_t tokens, int64_t topK, int64_t helperSlots, int64_t chunks, int64_t leaves,
+                               int64_t capacity) {
   if (experts < 1 || ranks < 1 || tokens < 0 || topK < 1)
     return emitError() << "experts (" << experts << "), ranks (" << ranks << ") and top_k (" << topK
                        << ") must be at least 1, and tokens (" << tokens << ") at least 0";
@@ -32,6 +33,32 @@ LogicalResult PlanType::verify(function_ref<InFlightDiagnostic()> emitError, int
   if (!countElements({ranks, tokens, topK}))
     return emitError() << ranks << " ranks of " << tokens << " tokens with " << topK
                        << " slots are more than 2^60 rows";
+  if (int64_t foreign = experts - experts / ranks; helperSlots < 0 || helperSlots > foreign)
+    return emitError() << "helper_slots is " << helperSlots << ", and must be from 0 to the " << foreign
+                       << " experts of other ranks";
+  constexpr int64_t mostIterations = int64_t(1) << 20;
+  if (chunks < 1 || leaves < 1 || chunks > mostIterations || leaves > mostIterations / chunks)
+    return emitError() << "chunks (" << chunks << ") and leaves (" << leaves
+                       << ") must be at least 1, and their product at most 2^20";
+  if (capacity < 0 || (capacity == 0 && leaves > 1))
+    return emitError() << "capacity is " << capacity
+                       << (capacity < 0 ? ", which is negative" : ", and leaves need one");
+  return success();
+}
+
+LogicalResult LeastLoadedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t alphaNumerator,
+                                      int64_t alphaDenominator, int64_t minRows, int64_t thresholdNumerator,
+                                      int64_t thresholdDenominator) {
+  constexpr int64_t most = 1000000; // Products with sums of rows must fit 64 bits.
+  auto isGood = [](int64_t numerator, int64_t denominator) {
+    return numerator >= 1 && denominator >= 1 && numerator <= most && denominator <= most;
+  };
+  if (!isGood(alphaNumerator, alphaDenominator) || !isGood(thresholdNumerator, thresholdDenominator))
+    return emitError() << "alpha and threshold must be fractions of numbers from 1 to 10^6, and are " << alphaNumerator
+                       << " over " << alphaDenominator << " and " << thresholdNumerator << " over "
+                       << thresholdDenominator;
+  if (minRows < 1)
+    return emitError() << "min_rows is " << minRows << ", and must be at least 1";
   return success();
 }
 
@@ -82,6 +109,9 @@ LogicalResult PlanOp::verify() {
   if (getIds().getType().getDimSize(0) != plan.getTokens() || getIds().getType().getDimSize(1) != plan.getTopK()) // P1
     return emitOpError() << "P1: ids are " << getIds().getType() << ", and the plan is for " << plan.getTokens()
                          << " tokens with " << plan.getTopK() << " slots";
+  if ((plan.getHelperSlots() > 0) != getBalance().has_value()) // P3
+    return emitOpError() << "P3: the plan has " << plan.getHelperSlots() << " helper slots and "
+                         << (getBalance() ? "a" : "no") << " balance: one needs the other";
   return success();
 }
 
@@ -93,5 +123,12 @@ Component PlanOp::getDefaultComponent() { return Component::Routing; }
 
 FlatSymbolRefAttr PlanOp::getCollectiveGrid() { return getGridAttr(); }
 SmallVector<int64_t> PlanOp::getCollectiveAxes(int64_t dimensions) { return {dimensions - 1}; }
-/// The counts of each expert, 8 bytes each, to the ranks that hold them.
-int64_t PlanOp::getSentBytes(int64_t ranks) { return (ranks - 1) * getPlan().getType().getLocalExperts() * 8; }
+/// To each other rank the rows for its expert slots in each iteration, 4 bytes each, and with balance the rows of each
+/// expert; and the rows of each leaf and rank, 8 bytes each, summed over the ranks.
+int64_t PlanOp::getSentBytes(int64_t ranks) {
+  PlanType plan = getPlan().getType();
+  int64_t bytes = (ranks - 1) * plan.getIterations() * plan.getExpertSlots() * 4;
+  if (getBalance())
+    bytes += (ranks - 1) * plan.getExperts() * 4;
+  return bytes + 2 * (ranks - 1) * plan.getIterations() * 8;
+}

@@ -84,11 +84,13 @@ struct FoldExpertSum : OpRewritePattern<arith::AddFOp> {
     for (unsigned index : {1, 0}) {
       auto gradient = op->getOperand(index).getDefiningOp<GroupedMatmulGradOp>();
       Value sum = op->getOperand(1 - index);
-      if (!gradient || !gradient->hasOneUse() || gradient.getInit() || !isThere(sum, gradient))
+      if (!gradient || !gradient->hasOneUse() || gradient.getInit() || gradient.getHelperResult() ||
+          !isThere(sum, gradient))
         continue;
       rewriter.setInsertionPoint(gradient);
-      rewriter.replaceOpWithNewOp<GroupedMatmulGradOp>(op, op.getType(), gradient.getA(), gradient.getB(),
-                                                       gradient.getPlan(), sum);
+      rewriter.replaceOpWithNewOp<GroupedMatmulGradOp>(op, op.getType(), /*helperResult=*/Type(), gradient.getA(),
+                                                       gradient.getB(), gradient.getPlan(), sum,
+                                                       /*helperInit=*/Value(), gradient.getIndex());
       return success();
     }
     return failure();

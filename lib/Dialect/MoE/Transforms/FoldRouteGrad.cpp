@@ -33,8 +33,9 @@ struct FoldRouteGradPattern : OpRewritePattern<RowDotOp> {
         continue;
       auto scaled = backward.getRows().getDefiningOp<ScaleRowsOp>();
       rewriter.setInsertionPoint(backward->isBeforeInBlock(op) ? backward : op.getOperation());
-      Value g = GroupedMatmulOp::create(rewriter, backward.getLoc(), backward.getType(), d, backward.getWeights(),
-                                        backward.getPlan(), backward.getTranspose());
+      Value g =
+          GroupedMatmulOp::create(rewriter, backward.getLoc(), backward.getType(), d, backward.getWeights(),
+                                  backward.getPlan(), /*helpers=*/Value(), /*index=*/Value(), backward.getTranspose());
       rewriter.setInsertionPoint(op); // Only there are the rows of `forward` surely computed.
       rewriter.replaceOpWithNewOp<RowDotOp>(op, op.getType(), g, forward.getRows());
       rewriter.setInsertionPoint(backward);
@@ -53,8 +54,8 @@ struct FoldRouteGradPattern : OpRewritePattern<RowDotOp> {
       for (Operation *next : scale->getUsers()) {
         auto matmul = dyn_cast<GroupedMatmulOp>(next);
         if (matmul && matmul.getRows() == scale.getResult() && matmul.getWeights() == forward.getWeights() &&
-            matmul.getPlan() == forward.getPlan() && matmul.getTranspose() != forward.getTranspose() &&
-            matmul->getBlock() == forward->getBlock())
+            matmul.getPlan() == forward.getPlan() && !matmul.getHelpers() && !matmul.getIndex() &&
+            matmul.getTranspose() != forward.getTranspose() && matmul->getBlock() == forward->getBlock())
           return matmul;
       }
     }

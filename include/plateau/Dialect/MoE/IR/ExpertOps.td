@@ -10,17 +10,21 @@
 
 include "plateau/Dialect/MoE/IR/MoEBase.td"
 
-def MoE_GroupedMatmulOp : MoE_Op<"grouped_matmul", [Pure, MoE_Differentiable, MoE_Footprint]> {
+def MoE_GroupedMatmulOp : MoE_Op<"grouped_matmul", [
+    Pure, AttrSizedOperandSegments, MoE_Differentiable, MoE_Footprint, MoE_OnRows]> {
   let summary = "Each row times the weights of its expert";
   let description = [{
     `result[r] = rows[r] · weights[e]` for each row r of expert e of this rank, summed in f32 and rounded once; with `transpose`
-    `rows[r] · weights[e]ᵀ` (weights as [out, in], as checkpoints have them).
+    `rows[r] · weights[e]ᵀ` (weights as [out, in], as checkpoints have them). `helpers` has the weights of the experts that the rank helps
+    with, which come behind its own. With an `index` the rows are those of that iteration.
 
     **Constraints**
     - GM1: there is one weight matrix for each expert of a rank.
     - GM2: `rows` has as many columns as the weights have inputs, `result` as many as they have outputs.
     - GM3: `rows`, `weights` and `result` have one element type.
     - GM4: `rows` and `result` are [any, columns]: their rows are those of the plan.
+    - GM5: `helpers` is like `weights`, with one matrix for each helper slot, and there exactly when the plan has such slots.
+    - RO1: there is an index exactly when the plan has more than one iteration.
 
     **Adjoint**: `moe.grouped_matmul` and `moe.grouped_matmul_grad`. **Residuals**: `rows`, `weights`, `plan`.
     **Footprint**: no workspace of its own; scratch of the library while it runs.
@@ -31,28 +35,35 @@ def MoE_GroupedMatmulOp : MoE_Op<"grouped_matmul", [Pure, MoE_Differentiable, Mo
     %h = moe.grouped_matmul %rows, %w transpose by %plan : (tensor<?x4xf32>, tensor<2x6x4xf32>, !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2>) -> tensor<?x6xf32>
     ```
   }];
-  let arguments = (ins MoE_RoutedRows:$rows, MoE_ExpertWeights:$weights, MoE_PlanType:$plan, UnitAttr:$transpose);
+  let arguments = (ins MoE_RoutedRows:$rows, MoE_ExpertWeights:$weights, MoE_PlanType:$plan,
+                       Optional<MoE_ExpertWeights>:$helpers, Optional<Index>:$index, UnitAttr:$transpose);
   let results = (outs MoE_RoutedRows:$result);
   let assemblyFormat = [{
-    $rows `,` $weights (`transpose` $transpose^)? `by` $plan attr-dict `:` functional-type(operands, results)
+    $rows `,` $weights (`helpers` `(` $helpers^ `)`)? (`transpose` $transpose^)? `by` $plan (`at` $index^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def MoE_GroupedMatmulGradOp : MoE_Op<"grouped_matmul_grad", [Pure, MoE_Footprint]> {
+def MoE_GroupedMatmulGradOp : MoE_Op<"grouped_matmul_grad", [
+    Pure, AttrSizedOperandSegments, MoE_Footprint, MoE_OnRows]> {
   let summary = "The gradient of each expert's weights";
   let description = [{
     `result[e] = a_eᵀ · b_e`, plus `init[e]` when there is one, over the rows of expert e, in their order, summed in f32 and rounded once. Exactly
-    zero (or `init`) for an expert without rows.
+    zero (or `init`) for an expert without rows. `helper_result` has those of the experts that the rank helps with, onto `helper_init`. With an
+    `index` the rows are those of that iteration.
 
     **Constraints**
     - GMG1: `result` is [experts of a rank, columns of a, columns of b].
     - GMG2: `a` and `b` have one element type; `result` has it or f32.
     - GMG3: `init` has the type of the result.
     - GMG4: `a` and `b` are [any, columns]: their rows are those of the plan.
+    - GMG5: `helper_result` is like `result`, for each helper slot, and there exactly when the plan has such slots; `helper_init` has its type,
+      and is there exactly when `init` is and `helper_result`.
+    - GMG6: with an index there is an `init`: an iteration without rows leaves it as it was.
+    - RO1: there is an index exactly when the plan has more than one iteration.
 
     **Adjoint**: none (first derivatives only).
-    **Footprint**: no workspace of its own; scratch of the library while it runs. The result takes the buffer of `init`.
+    **Footprint**: no workspace of its own; scratch of the library while it runs. The results take the buffers of `init` and `helper_init`.
     **Lifespan**: created by `moe-differentiate`; gone after lowering.
 
     Example:
@@ -60,15 +71,16 @@ def MoE_GroupedMatmulGradOp : MoE_Op<"grouped_matmul_grad", [Pure, MoE_Footprint
     %dw = moe.grouped_matmul_grad %dh, %rows by %plan : (tensor<?x6xf32>, tensor<?x4xf32>, !moe.plan<experts = 4, ranks = 2, tokens = 8, top_k = 2>) -> tensor<2x6x4xf32>
     ```
   }];
-  let arguments = (ins MoE_RoutedRows:$a, MoE_RoutedRows:$b, MoE_PlanType:$plan, Optional<MoE_ExpertWeights>:$init);
-  let results = (outs MoE_ExpertWeights:$result);
+  let arguments = (ins MoE_RoutedRows:$a, MoE_RoutedRows:$b, MoE_PlanType:$plan, Optional<MoE_ExpertWeights>:$init,
+                       Optional<MoE_ExpertWeights>:$helper_init, Optional<Index>:$index);
+  let results = (outs MoE_ExpertWeights:$result, Optional<MoE_ExpertWeights>:$helper_result);
   let assemblyFormat = [{
-    $a `,` $b `by` $plan (`onto` $init^)? attr-dict `:` functional-type(operands, results)
+    $a `,` $b `by` $plan (`at` $index^)? (`onto` $init^ (`,` $helper_init^)?)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def MoE_SwiGLUOp : MoE_Op<"swiglu", [Pure, MoE_Differentiable, MoE_Footprint]> {
+def MoE_SwiGLUOp : MoE_Op<"swiglu", [Pure, MoE_Differentiable, MoE_Footprint, MoE_OnRows]> {
   let summary = "silu(gate) · up, gate and up side by side";
   let description = [{
     `result = silu(gate) · up`, with `gate` the first and `up` the second half of the columns of `input`, `silu(g) = g / (1 + exp(−g))`, in f32,
@@ -92,7 +104,7 @@ def MoE_SwiGLUOp : MoE_Op<"swiglu", [Pure, MoE_Differentiable, MoE_Footprint]> {
   let hasVerifier = 1;
 }
 
-def MoE_SwiGLUGradOp : MoE_Op<"swiglu_grad", [Pure, AllTypesMatch<["input", "result"]>, MoE_Footprint]> {
+def MoE_SwiGLUGradOp : MoE_Op<"swiglu_grad", [Pure, AllTypesMatch<["input", "result"]>, MoE_OnRows, MoE_Footprint]> {
   let summary = "The adjoint of moe.swiglu";
   let description = [{
     With s = 1 / (1 + exp(−gate)): the half of `gate` is `cotangent · up · s · (1 + gate · (1 − s))`, that of `up` is `cotangent · gate · s`.
@@ -117,7 +129,7 @@ def MoE_SwiGLUGradOp : MoE_Op<"swiglu_grad", [Pure, AllTypesMatch<["input", "res
 }
 
 def MoE_ScaleRowsOp : MoE_Op<"scale_rows", [
-    Pure, AllTypesMatch<["input", "result"]>, MoE_Differentiable, MoE_Footprint]> {
+    Pure, AllTypesMatch<["input", "result"]>, MoE_OnRows, MoE_Differentiable, MoE_Footprint]> {
   let summary = "Each row times a number of its own";
   let description = [{
     `result[r] = factors[r] · input[r]`, in f32, rounded once. On the expert's side it applies the weight that travelled with the row.
@@ -141,7 +153,7 @@ def MoE_ScaleRowsOp : MoE_Op<"scale_rows", [
   let hasVerifier = 1;
 }
 
-def MoE_RowDotOp : MoE_Op<"row_dot", [Pure, AllTypesMatch<["a", "b"]>, MoE_Differentiable, MoE_Footprint]> {
+def MoE_RowDotOp : MoE_Op<"row_dot", [Pure, AllTypesMatch<["a", "b"]>, MoE_OnRows, MoE_Differentiable, MoE_Footprint]> {
   let summary = "The inner product of two rows";
   let description = [{
     `result[r] = Σ a[r, c] · b[r, c]`, in f32.

@@ -20,6 +20,7 @@
 #include "plateau/Interfaces/Component.h"
 #include "plateau/Interfaces/DifferentiableOpInterface.h"
 #include "plateau/Interfaces/FootprintOpInterface.h"
+#include "plateau/Interfaces/RoutedOpInterface.h"
 #include <optional>
 
 namespace mlir::plateau::moe {
@@ -44,5 +45,12 @@ class SavedByCheckpoint : public OpTrait::TraitBase<ConcreteType, SavedByCheckpo
 #include "plateau/Dialect/MoE/IR/MoETypes.h.inc"
 #define GET_OP_CLASSES
 #include "plateau/Dialect/MoE/IR/MoEOps.h.inc"
+
+namespace mlir::plateau::moe {
+
+/// RO1: an op on rows names an iteration exactly when its plan has several.
+LogicalResult verifyIndex(Operation *op, PlanType plan, Value index);
+
+} // namespace mlir::plateau::moe
 
 #endif // PLATEAU_DIALECT_MOE_IR_MOE_H

@@ -35,6 +35,23 @@ def MoE_ScopeAttr : MoE_Attr<"Scope", "scope"> {
   let assemblyFormat = "`<` $phase `,` $component (`,` `layer` `=` $layer^)? `>`";
 }
 
+def MoE_LeastLoadedAttr : MoE_Attr<"LeastLoaded", "least_loaded"> {
+  let summary = "how rows are evened out over ranks: the least-loaded plan";
+  let description = [{
+    No rank is given more than `alpha` times the mean number of rows, while a rank can be found that may take what is above; a rank takes no
+    fewer than `min_rows` of an expert, unless that is all that is left. Below a ratio of `threshold` of the fullest rank's rows to the mean
+    every expert stays on its own rank. Fractions, so that all ranks compute alike.
+
+    Example: `#moe.least_loaded<alpha = 1 over 1, min_rows = 1024, threshold = 13 over 10>`
+  }];
+  let parameters = (ins "int64_t":$alphaNumerator, "int64_t":$alphaDenominator, "int64_t":$minRows,
+                        "int64_t":$thresholdNumerator, "int64_t":$thresholdDenominator);
+  let assemblyFormat = [{
+    `<` `alpha` `=` $alphaNumerator `over` $alphaDenominator `,` `min_rows` `=` $minRows `,` `threshold` `=` $thresholdNumerator `over` $thresholdDenominator `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def MoE_SpaceAttr : MoE_Attr<"Space", "space"> {
   let summary = "the memory space of a tensor that does not lie on the device";
   let description = [{

@@ -20,6 +20,7 @@ def MoE_Footprint : DeclareOpInterfaceMethods<FootprintOpInterface>;
 def MoE_FootprintWorkspace : DeclareOpInterfaceMethods<FootprintOpInterface, ["getWorkspaceBytes"]>;
 
 def MoE_Collective : DeclareOpInterfaceMethods<CollectiveOpInterface>;
+def MoE_OnRows : DeclareOpInterfaceMethods<RoutedOpInterface>;
 // Results of such an op in a checkpoint region are kept for the backward pass, never computed again.
 def MoE_SavedByCheckpoint : NativeOpTrait<"SavedByCheckpoint"> { let cppNamespace = "::mlir::plateau::moe"; }
 

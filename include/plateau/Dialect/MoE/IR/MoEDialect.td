@@ -15,6 +15,7 @@ include "plateau/Interfaces/CollectiveOpInterface.td"
 include "plateau/Interfaces/Component.td"
 include "plateau/Interfaces/DifferentiableOpInterface.td"
 include "plateau/Interfaces/FootprintOpInterface.td"
+include "plateau/Interfaces/RoutedOpInterface.td"
 
 def MoE_Dialect : Dialect {
   let name = "moe";

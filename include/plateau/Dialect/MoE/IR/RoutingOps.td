@@ -87,22 +87,27 @@ def MoE_PlanOp : MoE_Op<"plan", [
     twice. The rows that a rank receives lie by expert, then by source rank, token and slot. Ranks exchange their counts; the
     host waits for them.
 
+    With `balance` the least-loaded plan gives rows of experts whose rank is too full to ranks with a free helper slot; which rows, follows
+    from the exchanged counts alone. A helper's experts lie behind its own, in the order of its slots. With several iterations the rows of
+    each lie as if the others did not exist.
+
     **Constraints**
     - P1: `ids` is [tokens, top_k] of the plan.
     - P2: the last axis of `grid` has the plan's number of ranks.
+    - P3: there are helper slots exactly when there is a `balance`.
 
     **Adjoint**: none (integers).
-    **Footprint**: no workspace; tables of 4 bytes for each slot and each received row.
-    **Lifespan**: created by import; gone after lowering.
+    **Footprint**: no workspace; a table of 4 bytes for each slot, and counts of each iteration, rank and expert.
+    **Lifespan**: created by import; `moe-pipeline-dispatch` gives it iterations and balance; gone after lowering.
 
     Example:
     ```mlir
     %plan = moe.plan %ids on @experts : tensor<1024x2xi32> -> !moe.plan<experts = 8, ranks = 4, tokens = 1024, top_k = 2>
     ```
   }];
-  let arguments = (ins MoE_SlotIds:$ids, FlatSymbolRefAttr:$grid);
+  let arguments = (ins MoE_SlotIds:$ids, FlatSymbolRefAttr:$grid, OptionalAttr<MoE_LeastLoadedAttr>:$balance);
   let results = (outs MoE_PlanType:$plan);
-  let assemblyFormat = "$ids `on` $grid attr-dict `:` type($ids) `->` qualified(type($plan))";
+  let assemblyFormat = "$ids (`balance` $balance^)? `on` $grid attr-dict `:` type($ids) `->` qualified(type($plan))";
   let hasVerifier = 1;
 }
 
