@@ -115,7 +115,9 @@ Evaluator::Evaluator(int ranks, Mode mode, const std::atomic<bool> *interrupted)
   addOptimizerOps(table);
   addRoutingOps(table);
   addBalanceOps(table);
+  addPlanOps(table);
   addDispatchOps(table);
+  addHelperOps(table);
   addExpertOps(table);
   addCollectiveOps(table);
 }

@@ -140,7 +140,9 @@ void addVocabularyTileOps(OpTable &table);
 void addOptimizerOps(OpTable &table);
 void addRoutingOps(OpTable &table);
 void addBalanceOps(OpTable &table);
+void addPlanOps(OpTable &table);
 void addDispatchOps(OpTable &table);
+void addHelperOps(OpTable &table);
 void addExpertOps(OpTable &table);
 void addCollectiveOps(OpTable &table);
 

@@ -25,18 +25,31 @@ static LogicalResult checkRows(RankCall &call, Value a, Value b) {
 
 // --- Products ---
 
-/// result[r, o] = Σ_i rows[r, i] · weights[expert of r, i, o]; transposed: weights[expert of r, o, i]
+/// The rows of `value` in the iteration that the op names; fails unless it has as many.
+template <typename OpTy>
+static FailureOr<std::vector<PlanRow>> readOwnRows(OpTy op, RankCall &call, Value value) {
+  FailureOr<int64_t> iteration = readIteration(call, op.getPlan(), op.getIndex());
+  if (failed(iteration))
+    return failure();
+  return readRowsFor(call, op.getPlan(), *iteration, value);
+}
+
+/// result[r, o] = Σ_i rows[r, i] · weights[expert of r, i, o]; transposed: weights[expert of r, o, i]; with those of
+/// `helpers` behind the rank's own
 template <typename Scalar>
 static LogicalResult evaluateGroupedMatmul(GroupedMatmulOp op, RankCall &call) {
-  auto plan = readPlanFor(call, op.getPlan(), op.getRows());
+  auto plan = readOwnRows(op, call, op.getRows());
   if (failed(plan))
     return failure();
-  auto rows = call.read<Scalar>(op.getRows()), weights = call.read<Scalar>(op.getWeights());
+  auto rows = call.read<Scalar>(op.getRows());
+  std::vector<Scalar> weights = call.read<Scalar>(op.getWeights()).vec();
+  if (op.getHelpers())
+    llvm::append_range(weights, call.read<Scalar>(op.getHelpers()));
   int64_t inputs = op.getRows().getType().getDimSize(1), outputs = op.getResult().getType().getDimSize(1);
   int64_t inputStride = op.getTranspose() ? 1 : outputs, outputStride = op.getTranspose() ? inputs : 1;
   auto result = call.write<Scalar>(op.getResult(), {static_cast<int64_t>(plan->size()), outputs});
   for (auto [r, row] : llvm::enumerate(*plan)) {
-    auto matrix = weights.slice(row.expert * inputs * outputs, inputs * outputs);
+    auto matrix = ArrayRef(weights).slice(row.expert * inputs * outputs, inputs * outputs);
     for (int64_t o = 0; o < outputs; ++o) {
       Scalar sum = Scalar();
       for (int64_t i = 0; i < inputs; ++i)
@@ -47,21 +60,31 @@ static LogicalResult evaluateGroupedMatmul(GroupedMatmulOp op, RankCall &call) {
   return success();
 }
 
-/// result[e, i, j] = init[e, i, j] + Σ a[r, i] · b[r, j] over the rows r of expert e
+/// result[e, i, j] = init[e, i, j] + Σ a[r, i] · b[r, j] over the rows r of expert e; helper_result likewise
 template <typename Scalar>
 static LogicalResult evaluateGroupedMatmulGrad(GroupedMatmulGradOp op, RankCall &call) {
-  auto plan = readPlanFor(call, op.getPlan(), op.getA());
+  auto plan = readOwnRows(op, call, op.getA());
   if (failed(plan) || failed(checkRows(call, op.getA(), op.getB())))
     return failure();
   auto a = call.read<Scalar>(op.getA()), b = call.read<Scalar>(op.getB());
   int64_t aColumns = op.getA().getType().getDimSize(1), bColumns = op.getB().getType().getDimSize(1);
+  int64_t localExperts = op.getPlan().getType().getLocalExperts();
   auto result = call.write<Scalar>(op.getResult());
+  MutableArrayRef<Scalar> helperResult;
   if (op.getInit())
     llvm::copy(call.read<Scalar>(op.getInit()), result.begin());
-  for (auto [r, row] : llvm::enumerate(*plan))
+  if (op.getHelperResult())
+    helperResult = call.write<Scalar>(op.getHelperResult());
+  if (op.getHelperInit())
+    llvm::copy(call.read<Scalar>(op.getHelperInit()), helperResult.begin());
+  for (auto [r, row] : llvm::enumerate(*plan)) {
+    bool helps = row.expert >= localExperts;
+    MutableArrayRef<Scalar> matrices = helps ? helperResult : result;
+    int64_t expert = helps ? row.expert - localExperts : row.expert;
     for (int64_t i = 0; i < aColumns; ++i)
       for (int64_t j = 0; j < bColumns; ++j)
-        result[(row.expert * aColumns + i) * bColumns + j] += a[r * aColumns + i] * b[r * bColumns + j];
+        matrices[(expert * aColumns + i) * bColumns + j] += a[r * aColumns + i] * b[r * bColumns + j];
+  }
   return success();
 }
 

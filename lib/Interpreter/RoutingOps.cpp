@@ -188,15 +188,6 @@ static LogicalResult evaluateRouteExactly(RouteOp op, RankCall &call) {
   return success();
 }
 
-/// Fails unless each id is −1 or an expert.
-static LogicalResult checkIds(const RankCall &call, ArrayRef<int64_t> ids, int64_t topK, int64_t experts) {
-  for (auto [index, id] : llvm::enumerate(ids))
-    if (id < -1 || id >= experts)
-      return call.fail("token " + Twine(index / topK) + ", slot " + Twine(index % topK) + " has id " + Twine(id) +
-                       ", which is neither -1 nor one of the " + Twine(experts) + " experts");
-  return success();
-}
-
 // --- moe.route_grad ---
 
 static LogicalResult evaluateRouteGrad(RouteGradOp op, RankCall &call) {
@@ -254,34 +245,7 @@ static LogicalResult evaluateRouteGradExactly(RouteGradOp op, RankCall &call) {
   return success();
 }
 
-// --- moe.plan ---
-
-static LogicalResult evaluatePlan(PlanOp op, MutableArrayRef<RankCall> calls) {
-  PlanType type = op.getPlan().getType();
-  FailureOr<SmallVector<Group>> groups = getGroups(op, calls);
-  if (failed(groups))
-    return failure();
-  for (const RankCall &call : calls)
-    if (failed(checkIds(call, call.read<int64_t>(op.getIds()), type.getTopK(), type.getExperts())))
-      return failure();
-  int64_t localExperts = type.getLocalExperts();
-  for (const Group &group : *groups)
-    for (auto [position, receiver] : llvm::enumerate(group)) {
-      std::vector<PlanRow> rows;
-      for (int64_t expert = 0; expert < localExperts; ++expert)
-        for (int source : group) {
-          auto ids = calls[source].read<int64_t>(op.getIds());
-          for (int64_t slot = 0, slots = ids.size(); slot < slots; ++slot)
-            if (ids[slot] == static_cast<int64_t>(position) * localExperts + expert)
-              rows.push_back({expert, source, slot / type.getTopK(), slot % type.getTopK()});
-        }
-      calls[receiver].set(op.getPlan(), makePlan(rows));
-    }
-  return success();
-}
-
 void interpreter::addRoutingOps(OpTable &table) {
   table.add<RouteOp>(evaluateRoute, evaluateRouteExactly);
   table.add<RouteGradOp>(evaluateRouteGrad, evaluateRouteGradExactly);
-  table.add<PlanOp>(evaluatePlan, evaluatePlan, Access::Computes, Shapes::Routed);
 }
