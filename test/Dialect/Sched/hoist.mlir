@@ -83,3 +83,23 @@ sched.program @barriers ranks(2) {
   %c2, %6 = sched.collective "plr_all_reduce"([#sched.group]) over @world axes [0] number 2 on comm reads(%sum : memref<4xf32>) writes(%g : memref<4xf32>) tag #t
   sched.return
 }
+
+// Not above a call of an earlier stage, where iterations do not overlap.
+// CHECK-LABEL: sched.program @stages
+// CHECK: launch "a"
+// CHECK-NEXT: launch "b"
+// CHECK-NEXT: collective {{.*}} number 0
+// CHECK-NEXT: launch "c"
+sched.program @stages ranks(2) {
+  sched.lane compute
+  sched.lane comm
+  %g = sched.buffer 0 writable in device tag #t : memref<4xf32>
+  %x = sched.slot in device tag #t : memref<4xf32>
+  sched.loop %i = 0 to 3 {
+    %e0, %0 = sched.launch "a"([]) on compute stage 0 writes(%x : memref<4xf32>) tag #t
+    %e1, %1 = sched.launch "b"([]) on compute stage 1 writes(%x : memref<4xf32>) tag #t
+    %e2, %2 = sched.launch "c"([]) on compute stage 2 writes(%x : memref<4xf32>) tag #t
+    %c0, %3 = sched.collective "plr_all_reduce"([#sched.group]) over @world axes [0] number 0 on comm stage 2 reads(%g : memref<4xf32>) writes(%g : memref<4xf32>) tag #t
+  }
+  sched.return
+}

@@ -152,3 +152,57 @@ sched.program @foreign_p4 ranks(1) {
 
 // expected-error @+1 {{F1: stands in no program}}
 "sched.fence"() : () -> ()
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+sched.program @rows_c1_number ranks(1) {
+  sched.lane compute
+  %h = sched.slot in host tag #t : memref<64xi8>
+  // expected-error @+1 {{C1: names an iteration that is no number: #sched.null}}
+  %e = sched.launch "f"([#sched.rows<0, #sched.null>]) on compute tables(%h : memref<64xi8>) tag #t
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+sched.program @rows_c1_cell ranks(1) {
+  sched.lane compute
+  %h = sched.slot in host tag #t : memref<64xi8>
+  %n = sched.table dense<1> : tensor<1x1xi64> as memref<1x1xi64>
+  // expected-error @+1 {{C1: takes rows 3 ... 3 of a table}}
+  %e = sched.launch "f"([#sched.rows<0, #sched.cell<1, 3, 0>>]) on compute tables(%h, %n : memref<64xi8>, memref<1x1xi64>) tag #t
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+sched.program @loop_l5_call ranks(1) {
+  sched.lane compute
+  %h = sched.slot in host tag #t : memref<64xi8>
+  %s = sched.slot in device tag #t : memref<4xf32>
+  sched.loop %i = 0 to 3 until(%h : memref<64xi8>, 1) {
+    %e0 = sched.launch "f"([#sched.table<0>]) on compute tables(%h : memref<64xi8>) tag #t
+    // expected-error @+1 {{L5: stands in a loop that ends with the iterations of a plan, and is no call by that plan}}
+    %e1, %v = sched.launch "g"([#sched.write<0>]) on compute writes(%s : memref<4xf32>) tag #t
+  }
+  sched.return
+}
+
+// -----
+
+#t = #sched.tag<"op", dense, forward>
+sched.program @loop_l5_event ranks(1) {
+  sched.lane compute
+  %h = sched.slot in host tag #t : memref<64xi8>
+  %none = sched.no_event
+  // expected-error @+1 {{L5: ends with the iterations of a plan, and event #1, of an earlier iteration than the last, is used behind it}}
+  %r:2 = sched.loop %i = 0 to 3 until(%h : memref<64xi8>, 1) iter(%a = %none, %b = %none) : !sched.event, !sched.event {
+    %e = sched.launch "f"([#sched.table<0>]) on compute tables(%h : memref<64xi8>) tag #t
+    sched.yield %e, %a : !sched.event, !sched.event
+  }
+  %e = sched.launch "f"([]) on compute waits(%r#1) tag #t
+  sched.return
+}

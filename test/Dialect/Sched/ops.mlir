@@ -63,3 +63,17 @@ sched.program @step ranks(2) {
   // CHECK: sched.return %{{.*}} : memref<4xf32>
   sched.return %again : memref<4xf32>
 }
+
+// A loop that ends with the iterations of a plan, whose calls take the rows of theirs.
+// CHECK-LABEL: sched.program @iterations ranks(1)
+sched.program @iterations ranks(1) {
+  sched.lane compute
+  %plan = sched.slot in host tag #zero : memref<64xi8>
+  %t = sched.table dense<[[0], [1], [2]]> : tensor<3x1xi64> as memref<3x1xi64>
+  // CHECK: sched.loop %{{.*}} = 0 to 3 in_flight(1) until(%[[PLAN:.*]] : memref<64xi8>, 1) {
+  sched.loop %i = 0 to 3 in_flight(1) until(%plan : memref<64xi8>, 1) {
+    // CHECK: sched.launch "rows"([#sched.rows<0, #sched.cell<1, 0, 0>>, #sched.rows<0, 2 : i64>, #sched.rows<0>])
+    %e = sched.launch "rows"([#sched.rows<0, #sched.cell<1, 0, 0>>, #sched.rows<0, 2 : i64>, #sched.rows<0>]) on compute stage 0 tables(%plan, %t : memref<64xi8>, memref<3x1xi64>) tag #zero
+  }
+  sched.return
+}

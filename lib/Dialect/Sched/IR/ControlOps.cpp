@@ -69,6 +69,16 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &state) {
       return failure();
     state.addAttribute("inFlight", builder.getI64IntegerAttr(inFlight));
   }
+  bool hasUntil = succeeded(parser.parseOptionalKeyword("until"));
+  if (hasUntil) {
+    OpAsmParser::UnresolvedOperand plan;
+    Type type;
+    int64_t behind;
+    if (parser.parseLParen() || parser.parseOperand(plan) || parser.parseColonType(type) || parser.parseComma() ||
+        parser.parseInteger(behind) || parser.parseRParen() || parser.resolveOperand(plan, type, state.operands))
+      return failure();
+    state.addAttribute("untilBehind", builder.getI64IntegerAttr(behind));
+  }
   SmallVector<OpAsmParser::Argument> arguments = {counter};
   SmallVector<OpAsmParser::UnresolvedOperand> inits;
   SmallVector<Type> types;
@@ -87,6 +97,8 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &state) {
       return failure();
   }
   state.addTypes(types);
+  state.addAttribute(getOperandSegmentSizeAttr(),
+                     builder.getDenseI32ArrayAttr({hasUntil, static_cast<int32_t>(inits.size())}));
   if (parser.parseOptionalAttrDictWithKeyword(state.attributes) || parser.parseRegion(*state.addRegion(), arguments))
     return failure();
   ensureTerminator(*state.regions.front(), builder, state.location);
@@ -97,6 +109,8 @@ void LoopOp::print(OpAsmPrinter &printer) {
   printer << " " << getCounter() << " = " << getFrom() << " to " << getTo();
   if (std::optional<int64_t> inFlight = getInFlight())
     printer << " in_flight(" << *inFlight << ")";
+  if (Value plan = getUntil())
+    printer << " until(" << plan << " : " << plan.getType() << ", " << getUntilBehind().value_or(1) << ")";
   if (!getInits().empty()) {
     printer << " iter(";
     llvm::interleaveComma(llvm::zip_equal(getCarried(), getInits()), printer,
@@ -104,7 +118,8 @@ void LoopOp::print(OpAsmPrinter &printer) {
     printer << ") : ";
     llvm::interleaveComma(getInits().getTypes(), printer);
   }
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"from", "to", "inFlight"});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {"from", "to", "inFlight", "untilBehind", getOperandSegmentSizeAttr()});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/!getInits().empty());
 }
@@ -116,6 +131,25 @@ LogicalResult LoopOp::verify() {
   if (getBody().getNumArguments() != getInits().size() + 1 || !getCounter().getType().isIndex()) // L2
     return emitOpError() << "L2: has " << getInits().size()
                          << " inits, so its body has a counter and as many arguments";
+  return success();
+}
+
+/// L5: leaving the loop behind the plan's last iteration leaves out nothing that does something.
+static LogicalResult verifyUntil(LoopOp loop) {
+  Value plan = loop.getUntil();
+  if (static_cast<bool>(plan) != loop.getUntilBehind().has_value())
+    return loop.emitOpError("L5: names a plan and how far behind its last iteration to end, or neither");
+  if (!plan)
+    return success();
+  for (auto [result, value] : llvm::zip_equal(loop.getResults(), loop.getYield().getValues()))
+    if (isa<EventType>(value.getType()) && isa<BlockArgument>(value) && !result.use_empty())
+      return loop.emitOpError() << "L5: ends with the iterations of a plan, and event #" << result.getResultNumber()
+                                << ", of an earlier iteration than the last, is used behind it";
+  for (Operation &op : loop.getBody().front())
+    if (auto call = dyn_cast<LaneOpInterface>(op);
+        isa<LoopOp>(op) || (call && !llvm::is_contained(call.getTables(), plan)))
+      return op.emitOpError(
+          "L5: stands in a loop that ends with the iterations of a plan, and is no call by that plan");
   return success();
 }
 
@@ -157,6 +191,8 @@ LogicalResult LoopOp::verifyRegions() {
                            << " does not start where the first iteration looks for it: a value is updated in place, or "
                               "moves one place round a ring";
   }
+  if (failed(verifyUntil(*this))) // L5
+    return failure();
   // L4
   int64_t last = -1;
   for (Operation &op : getBody().front())

@@ -51,8 +51,15 @@ static LogicalResult verifyArgument(LaneOpInterface op, Attribute argument, bool
     return check(bytes.getIndex(), op.getWrites().size(), "write");
   if (auto table = dyn_cast<TableAddressAttr>(argument))
     return check(table.getIndex(), op.getTables().size(), "table");
-  if (auto rows = dyn_cast<RowsAttr>(argument))
-    return check(rows.getTable(), op.getTables().size(), "table");
+  if (auto rows = dyn_cast<RowsAttr>(argument)) {
+    if (failed(check(rows.getTable(), op.getTables().size(), "table")))
+      return failure();
+    if (!rows.getIteration())
+      return success();
+    if (!isa<IntegerAttr, CellAttr>(rows.getIteration()))
+      return op->emitOpError() << "C1: names an iteration that is no number: " << rows.getIteration();
+    return verifyArgument(op, rows.getIteration(), hasGroup);
+  }
   if (auto cell = dyn_cast<CellAttr>(argument)) {
     if (failed(check(cell.getTable(), op.getTables().size(), "table")))
       return failure();

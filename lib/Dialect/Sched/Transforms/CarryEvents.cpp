@@ -75,8 +75,9 @@ void EventCarrier::rebuild(LoopOp loop) {
       chain.push_back(next);
     }
   }
-  auto created = LoopOp::create(builder, loop.getLoc(), ValueRange(inits).getTypes(), loop.getFromAttr(),
-                                loop.getToAttr(), loop.getInFlightAttr(), inits);
+  auto created =
+      LoopOp::create(builder, loop.getLoc(), ValueRange(inits).getTypes(), loop.getFromAttr(), loop.getToAttr(),
+                     loop.getInFlightAttr(), loop.getUntil(), loop.getUntilBehindAttr(), inits);
   created->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   loop.getYield()->setOperands(yielded);
   created.getBody().takeBody(loop.getBody());

@@ -41,6 +41,7 @@ private:
   llvm::DenseMap<Value, std::vector<Access>> accesses; ///< By slot or buffer, in the order of the program.
   std::array<Position, getMaxEnumValForLane() + 1> lastOfLane;
   Position lastCollective{-1, 0};
+  llvm::SmallDenseMap<int64_t, Position> lastOfStage;
   llvm::DenseMap<int64_t, std::pair<Operation *, int64_t>>
       moved; ///< The last op moved behind an op, and how many were.
 };
@@ -102,6 +103,10 @@ Position Segment::getEarliest(LaneOpInterface call) {
   after(lastOfLane[static_cast<unsigned>(call.getLane())]);
   if (isa<CollectiveOp>(call.getOperation()))
     after(lastCollective);
+  if (std::optional<int64_t> stage = call.getStageNumber())
+    for (auto [other, position] : lastOfStage)
+      if (other < *stage)
+        after(position);
   // Values and events, through the parts between.
   SmallVector<Value> values(call->getOperands());
   llvm::SmallDenseSet<Value> seen;
@@ -131,6 +136,10 @@ void Segment::record(LaneOpInterface call, Position position) {
   last = std::max(last, position);
   if (isa<CollectiveOp>(call.getOperation()))
     lastCollective = std::max(lastCollective, position);
+  if (std::optional<int64_t> stage = call.getStageNumber()) {
+    Position &ofStage = lastOfStage.try_emplace(*stage, Position{-1, 0}).first->second;
+    ofStage = std::max(ofStage, position);
+  }
   forEachPlace(call,
                [&](const Place &place, bool isWrite) { accesses[place.root].push_back({place, isWrite, position}); });
 }

@@ -238,7 +238,12 @@ void Overlap::buildLoop() {
   SmallVector<Value> inits;
   for (auto [value, lag] : carried)
     inits.push_back(get(value, {{}, first - lag}));
-  steady = LoopOp::create(builder, loop.getLoc(), ValueRange(inits).getTypes(), first, to, IntegerAttr(), inits);
+  // At time t the last stage is with iteration t - depth + 1.
+  IntegerAttr until = loop.getUntilBehindAttr();
+  if (until)
+    until = builder.getI64IntegerAttr(until.getInt() + plan.getDepth() - 1);
+  steady = LoopOp::create(builder, loop.getLoc(), ValueRange(inits).getTypes(), first, to,
+                          /*inFlight=*/IntegerAttr(), loop.getUntil(), until, inits);
   Block &body = steady->getRegion(0).emplaceBlock();
   Value time = body.addArgument(counter.getType(), counter.getLoc());
   for (auto [value, lag] : carried)

@@ -76,17 +76,23 @@ def Sched_FenceOp : Sched_Op<"fence"> {
   let hasVerifier = 1;
 }
 
-def Sched_LoopOp : Sched_Op<"loop", [SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
+def Sched_LoopOp : Sched_Op<"loop", [
+    AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
   let summary = "Iterations `from` ... `to` - 1 of a body, issued one after the other";
   let description = [{
     The first region argument is the counter. Values and events of the iteration before are carried: region argument k + 1 is `inits` k at first,
     then what the body yielded. A carried value lies where the body's value lies: at one place, updated in place, or at the place of a ring that
     turns with the counter.
 
+    `until` names a plan and a number of iterations: the calls of an iteration that the plan leaves empty do nothing, so the host may leave the
+    loop so many iterations behind the last one that is not. One is needed at least: its events complete after all calls that do
+    something, as those of the last iteration would.
+
     `in_flight` asks `sched-pipeline-loops` to overlap that many iterations by the stages of its ops.
 
     **Constraints** L1: `from` is at most `to`, and neither is negative. L2: inits, region arguments, yielded values and results agree in number and type. L3: a carried
-    value lies where it did one iteration before, or one place further round its ring. L4: stages start at 0 and do not decrease.
+    value lies where it did one iteration before, or one place further round its ring. L4: stages start at 0 and do not decrease. L5: every call of a loop with
+    `until` is one by that plan, there is a number of at least 1 with it, and no event but those of the last iteration is used behind the loop.
 
     Example:
     ```mlir
@@ -94,6 +100,7 @@ def Sched_LoopOp : Sched_Op<"loop", [SingleBlockImplicitTerminator<"YieldOp">, R
     ```
   }];
   let arguments = (ins I64Attr:$from, I64Attr:$to, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$inFlight,
+                       Optional<Sched_Memory>:$until, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$untilBehind,
                        Variadic<AnyType>:$inits);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);

@@ -42,9 +42,9 @@ def Sched_CellAttr : Sched_Argument<"Cell", "cell", "an i64 of a table: in row `
   let parameters = (ins "int64_t":$table, "int64_t":$row, "int64_t":$column);
   let assemblyFormat = "`<` $table `,` $row `,` $column `>`";
 }
-def Sched_RowsAttr : Sched_Argument<"Rows", "rows", "the rows that a plan (a table) has, an i64"> {
-  let parameters = (ins "int64_t":$table);
-  let assemblyFormat = "`<` $table `>`";
+def Sched_RowsAttr : Sched_Argument<"Rows", "rows", "the rows that a plan (a table) has in an iteration (a number or a cell; the only one without), an i64"> {
+  let parameters = (ins "int64_t":$table, OptionalParameter<"::mlir::Attribute">:$iteration);
+  let assemblyFormat = "`<` $table (`,` $iteration^)? `>`";
 }
 def Sched_BytesAttr : Sched_Argument<"Bytes", "bytes", "bytes of a place that the op writes, an i64; -1 when the call takes its scratch from a pool"> {
   let parameters = (ins "int64_t":$index);

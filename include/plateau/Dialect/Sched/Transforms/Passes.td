@@ -80,7 +80,8 @@ def SchedHoist : Pass<"sched-hoist", "::mlir::plateau::sched::ProgramOp"> {
     behind it. Only calls that write in place or into buffers move, since no slot lives longer by that. Parts of values and
     places that a call names move with it.
 
-    Nothing moves over a fence or over a loop, nor into or out of one. Calls of one lane keep their order, so do all collectives.
+    Nothing moves over a fence or over a loop, nor into or out of one. Calls of one lane keep their order, so do all collectives; no
+    call moves above one of an earlier stage.
 
     **Requires** no waits between what is moved and what it passes; a call does not move above one that it waits for.
     **Ensures** each value has the same bytes: accesses of the same bytes, one of them a write, keep their order.
