@@ -140,6 +140,12 @@ public:
       plr_trace_clear(context.get());
   }
 
+  std::vector<plr_plan_record> getPlanRecords(int rank) override {
+    std::vector<plr_plan_record> records(plr_plan_records(contexts[rank].get(), 0, nullptr, 0));
+    plr_plan_records(contexts[rank].get(), 0, records.data(), records.size());
+    return records;
+  }
+
   llvm::Error restart(uint64_t scheduleSeed) override {
     buffers.clear();
     contexts.clear();

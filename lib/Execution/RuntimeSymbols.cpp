@@ -59,7 +59,10 @@ void mlir::plateau::registerRuntimeSymbols(ExecutionEngine &engine) {
     add("plr_plan_create", plr_plan_create);
     add("plr_plan_fill", plr_plan_fill);
     add("plr_plan_release", plr_plan_release);
+    add("plr_plan_iterations", plr_plan_iterations);
     add("plr_plan_rows", plr_plan_rows);
+    add("plr_migrate_experts", plr_migrate_experts);
+    add("plr_return_expert_grads", plr_return_expert_grads);
     add("plr_dispatch", plr_dispatch);
     add("plr_combine", plr_combine);
     add("plr_route", plr_route);

@@ -173,3 +173,23 @@ func.func @ranks_beyond_numbers(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = shard.all_reduce %x on @grid grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// Rows of one iteration and of the one of another loop.
+!chunked = !moe.plan<experts = 2, ranks = 1, tokens = 8, top_k = 1, chunks = 2>
+shard.grid @experts(shape = 1)
+func.func @other_iteration(%x: tensor<8x4xf32>, %ids: tensor<8x1xi32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %plan = moe.plan %ids on @experts : tensor<8x1xi32> -> !chunked
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %y) -> (tensor<8x4xf32>) {
+    %j = arith.addi %i, %c1 : index
+    %rows = moe.dispatch rows(%x : tensor<8x4xf32> -> tensor<?x4xf32>) by %plan at %i on @experts : !chunked
+    // expected-error @+1 {{has rows of another iteration of the plan than its own}}
+    %n = moe.combine rows(%rows : tensor<?x4xf32> -> tensor<8x4xf32>) by %plan at %j into(%a : tensor<8x4xf32>) on @experts : !chunked
+    scf.yield %n : tensor<8x4xf32>
+  }
+  return %r : tensor<8x4xf32>
+}

@@ -57,15 +57,15 @@ sched.program @lifetimes ranks(1) {
 // CHECK: %[[IDS:.*]] = llvm.load
 // CHECK: %[[X:.*]] = llvm.load
 // CHECK-NOT: plr_allocate
-// CHECK: %[[PLAN:.*]] = llvm.call @plr_plan_create(%[[LANE]], %{{.*}}, %[[GROUP]], %{{.*}}, %{{.*}}, %{{.*}}, %[[IDS]])
+// CHECK: %[[PLAN:.*]] = llvm.call @plr_plan_create(%[[LANE]], %{{.*}}, %[[GROUP]], %{{.*}}, %[[IDS]])
 // CHECK: %[[OTHER:.*]] = llvm.call @plr_plan_create(
 // CHECK-NEXT: llvm.call @plr_plan_release(%[[OTHER]])
-// CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_rows(%[[PLAN]])
+// CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_rows(%[[PLAN]], %{{.*}})
 // CHECK: %[[FIVE:.*]] = llvm.mlir.constant(20 : i64)
 // CHECK: %[[BYTES:.*]] = llvm.mul %[[COUNT]], %[[FIVE]]
 // CHECK: %[[ROWS:.*]] = llvm.call @plr_allocate(%[[CONTEXT]], %{{.*}}, %[[BYTES]],
 // CHECK: llvm.call @plr_dispatch(%[[LANE]], %{{.*}}, %[[PLAN]], %[[X]], %[[ROWS]])
-// CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_rows(%[[PLAN]])
+// CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_rows(%[[PLAN]], %{{.*}})
 // CHECK: llvm.call @plr_scale_rows(%[[LANE]], %{{.*}}, %[[COUNT]], %[[ROWS]], %[[ROWS]])
 // CHECK-NOT: plr_plan_release
 // CHECK: llvm.call @plr_combine(%[[LANE]], %{{.*}}, %[[PLAN]], %[[ROWS]],
@@ -84,11 +84,11 @@ sched.program @plans ranks(1) {
   %out = sched.buffer 2 writable in device tag #rows : memref<8x5xf32>
   %h = sched.slot in host tag #rows : memref<128xi8>
   %d = sched.slot in device tag #rows : memref<64xi8>
-  %e, %plan:2 = sched.collective "plr_plan_fill"([#sched.group, 8 : i64, 1 : i64, 4 : i64, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 0 on compute reads(%ids : memref<8xi32>) writes(%h, %d : memref<128xi8>, memref<64xi8>) tag #rows
+  %e, %plan:2 = sched.collective "plr_plan_fill"([#sched.group, #sched.struct<[8 : i64, 1 : i64, 4 : i64]>, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 0 on compute reads(%ids : memref<8xi32>) writes(%h, %d : memref<128xi8>, memref<64xi8>) tag #rows
   sched.fence %e
   %h1 = sched.slot in host tag #rows : memref<128xi8>
   %d1 = sched.slot in device tag #rows : memref<64xi8>
-  %e1, %other:2 = sched.collective "plr_plan_fill"([#sched.group, 8 : i64, 1 : i64, 4 : i64, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 1 on compute reads(%ids : memref<8xi32>) writes(%h1, %d1 : memref<128xi8>, memref<64xi8>) tag #rows
+  %e1, %other:2 = sched.collective "plr_plan_fill"([#sched.group, #sched.struct<[8 : i64, 1 : i64, 4 : i64]>, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 1 on compute reads(%ids : memref<8xi32>) writes(%h1, %d1 : memref<128xi8>, memref<64xi8>) tag #rows
   sched.fence %e1
   %r = sched.slot in device rows(%plan#0 : memref<128xi8>) tag #rows : memref<8x5xf32>
   %e2, %v = sched.collective "plr_dispatch"([#sched.table<0>, #sched.read<1>, #sched.write<0>]) over @grid axes [0] number 2 on compute reads(%plan#1, %x : memref<64xi8>, memref<8x5xf32>) tables(%plan#0 : memref<128xi8>) writes(%r : memref<8x5xf32>) tag #rows

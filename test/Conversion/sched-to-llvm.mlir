@@ -289,10 +289,11 @@ llvm.func @kernel(%p: !llvm.ptr) {
 // CHECK: llvm.call @plr_writes(%{{.*}}, %[[DEVICE]],
 // CHECK: %[[HOST_BYTES:.*]] = llvm.mlir.constant(128 : i64)
 // CHECK: %[[DEVICE_BYTES:.*]] = llvm.mlir.constant(64 : i64)
-// CHECK: llvm.call @plr_plan_fill(%[[LANE:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[IDS]], %[[HOST]], %[[HOST_BYTES]], %[[DEVICE]], %[[DEVICE_BYTES]])
+// CHECK: llvm.call @plr_plan_fill(%[[LANE:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %[[IDS]], %[[HOST]], %[[HOST_BYTES]], %[[DEVICE]], %[[DEVICE_BYTES]])
 // CHECK: %[[FILLED:.*]] = llvm.call @plr_record(%[[LANE]])
 // CHECK-NEXT: llvm.call @plr_fence(%[[FILLED]])
-// CHECK: %[[ROWS:.*]] = llvm.call @plr_plan_rows(%[[HOST]])
+// CHECK: %[[ONLY:.*]] = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %[[ROWS:.*]] = llvm.call @plr_plan_rows(%[[HOST]], %[[ONLY]])
 // CHECK: %[[T:.*]] = llvm.mlir.addressof @
 // CHECK: %[[OFFSET:.*]] = llvm.mlir.constant(16 : i64)
 // CHECK: %[[AT:.*]] = llvm.getelementptr %[[T]][%[[OFFSET]]]
@@ -321,11 +322,50 @@ sched.program @tables ranks(1) {
   %h = sched.slot in host offset 0 tag #rows : memref<128xi8>
   %d = sched.slot in device offset 0 tag #rows : memref<64xi8>
   %r = sched.slot in device offset 64 tag #rows : memref<8xf32>
-  %e, %plan:2 = sched.collective "plr_plan_fill"([#sched.group, 8 : i64, 1 : i64, 4 : i64, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 0 on compute reads(%in : memref<8xi32>) writes(%h, %d : memref<128xi8>, memref<64xi8>) tag #rows
+  %e, %plan:2 = sched.collective "plr_plan_fill"([#sched.group, #sched.struct<[8 : i64, 1 : i64, 4 : i64]>, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 0 on compute reads(%in : memref<8xi32>) writes(%h, %d : memref<128xi8>, memref<64xi8>) tag #rows
   sched.fence %e
   %e0, %v = sched.launch "rows"([#sched.table<0>, #sched.rows<0>, #sched.cell<1, 1, 0>, #sched.read<0>, #sched.write<0>]) on compute reads(%c : memref<2xf32>) tables(%plan#0, %t : memref<128xi8>, memref<3x2xi64>) writes(%r : memref<8xf32>) tag #rows
   sched.loop %i = 0 to 2 {
     %e1, %w = sched.launch "cells"([#sched.cell<0, 1, 1>, #sched.write<0>]) on compute tables(%t : memref<3x2xi64>) writes(%r : memref<8xf32>) tag #rows
+    sched.yield
+  }
+  sched.return
+}
+
+// -----
+
+// A loop that ends with the iterations of a plan goes to the smaller of its own end and theirs; the rows of an iteration are asked for by its
+// number, a cell or a constant.
+// CHECK-LABEL: llvm.func @iterations(
+// CHECK: %[[FIVE:.*]] = llvm.mlir.constant(5 : i64)
+// CHECK-NEXT: %[[ROWS:.*]] = llvm.call @plr_plan_rows(%[[HOST:.*]], %[[FIVE]])
+// CHECK: llvm.call @rows(%{{.*}}, %{{.*}}, %[[HOST]], %[[ROWS]]
+// CHECK: %[[FROM:.*]] = llvm.mlir.constant(1 : i64)
+// CHECK: %[[END:.*]] = llvm.mlir.constant(6 : i64)
+// CHECK: %[[COUNT:.*]] = llvm.call @plr_plan_iterations(%[[HOST]])
+// CHECK: %[[BEHIND:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK: %[[LAST:.*]] = llvm.add %[[COUNT]], %[[BEHIND]]
+// CHECK: %[[TO:.*]] = llvm.intr.smin(%[[END]], %[[LAST]])
+// CHECK: scf.for %[[I:.*]] = %[[FROM]] to %[[TO]] step
+// CHECK: %[[CELL:.*]] = llvm.load
+// CHECK: %[[ROWS:.*]] = llvm.call @plr_plan_rows(%[[HOST]], %[[CELL]])
+// CHECK: llvm.call @rows(%{{.*}}, %{{.*}}, %[[HOST]], %[[ROWS]]
+#rows = #sched.tag<"moe.dispatch", dispatch, forward>
+shard.grid @grid(shape = 1)
+sched.program @iterations ranks(1) {
+  sched.lane compute
+  sched.arena device bytes(256)
+  sched.arena host bytes(128)
+  %in = sched.buffer 0 in device tag #rows : memref<8xi32>
+  %t = sched.table dense<[[0], [1], [2], [3], [4], [5]]> : tensor<6x1xi64> as memref<6x1xi64>
+  %h = sched.slot in host offset 0 tag #rows : memref<128xi8>
+  %d = sched.slot in device offset 0 tag #rows : memref<64xi8>
+  %r = sched.slot in device offset 64 tag #rows : memref<8xf32>
+  %e, %plan:2 = sched.collective "plr_plan_fill"([#sched.group, #sched.struct<[8 : i64]>, #sched.read<0>, #sched.write<0>, 128 : i64, #sched.write<1>, 64 : i64]) over @grid axes [0] number 0 on compute reads(%in : memref<8xi32>) writes(%h, %d : memref<128xi8>, memref<64xi8>) tag #rows
+  sched.fence %e
+  %e0, %v = sched.launch "rows"([#sched.table<0>, #sched.rows<0, 5 : i64>, #sched.write<0>]) on compute tables(%plan#0 : memref<128xi8>) writes(%r : memref<8xf32>) tag #rows
+  sched.loop %i = 1 to 6 until(%plan#0 : memref<128xi8>, 2) {
+    %e1, %w = sched.launch "rows"([#sched.table<0>, #sched.rows<0, #sched.cell<1, 0, 0>>, #sched.write<0>]) on compute tables(%plan#0, %t : memref<128xi8>, memref<6x1xi64>) writes(%r : memref<8xf32>) tag #rows
     sched.yield
   }
   sched.return

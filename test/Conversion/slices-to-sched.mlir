@@ -38,9 +38,9 @@ func.func @fold(%x: tensor<64x8xf32>, %w: tensor<32x8xf32>, %labels: tensor<64xi
 // CHECK: sched.view %{{.*}}[0] index(%[[I]]) stride(64) : memref<64xi32> to memref<16xi32>
 // CHECK: %[[PLACE:.*]] = sched.view %[[STATE]][0] index(%[[I]]) stride(192) : memref<64x3xf32> to memref<16x3xf32>
 // CHECK: %[[OLD:.*]] = sched.view %[[S]][0] index(%[[I]]) stride(192) : memref<64x3xf32> to memref<16x3xf32>
+// CHECK: %[[TABLE:.*]] = sched.table dense<{{\[}}[16], [32]]> : tensor<2x1xi64>
 // CHECK: %[[ROWS:.*]] = sched.loop %[[J:.*]] = 0 to 2 iter(%[[T:.*]] = %[[OLD]]) : memref<16x3xf32> {
 // CHECK: sched.view %{{.*}}[0] index(%[[J]]) stride(512) : memref<32x8xf32> to memref<16x8xf32>
-// CHECK: %[[TABLE:.*]] = sched.table dense<{{\[}}[16], [32]]> : tensor<2x1xi64>
 // CHECK: "plr_fold_logits"([#sched.struct<[63, {{.*}}]>, 16, 16, #sched.cell<0, 0, 0>, {{.*}}reads({{.*}}%[[T]]{{.*}}writes(%[[PLACE]] : memref<16x3xf32>)
 // CHECK: %[[NEXT:.*]] = sched.update %[[S]] with %[[ROWS]] : memref<64x3xf32>, memref<16x3xf32>
 // CHECK: sched.yield %[[NEXT]] : memref<64x3xf32>

@@ -40,6 +40,9 @@ public:
   virtual std::vector<plr_span> getTrace(int rank) = 0;
   virtual void clearTrace() = 0;
 
+  /// What came of the plans of routes that one rank made since the last resetPeak, in order.
+  virtual std::vector<plr_plan_record> getPlanRecords(int rank) = 0;
+
   /// New contexts, with every buffer zero, whose lanes run in an order drawn from the seed (0: as they come).
   virtual llvm::Error restart(uint64_t scheduleSeed) = 0;
 

@@ -103,6 +103,12 @@ static Value getDestination(Operation *op, OpResult result) {
     return grad.getSums();
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
     return insert.getDest();
+  if (auto combine = dyn_cast<moe::CombineOp>(op))
+    return result == combine.getResult() ? combine.getInit() : combine.getValuesInit();
+  if (auto gradient = dyn_cast<moe::GroupedMatmulGradOp>(op))
+    return result == gradient.getResult() ? gradient.getInit() : gradient.getHelperInit();
+  if (auto sum = dyn_cast<moe::ReturnExpertGradsOp>(op))
+    return sum.getGrads();
   if (auto loop = dyn_cast<scf::ForOp>(op)) // A carried value keeps the buffer of its first value.
     return loop.getInitArgs()[result.getResultNumber()];
   if (auto matmul = dyn_cast<linalg::MatmulOp>(op); matmul && !isOnZeros(matmul))

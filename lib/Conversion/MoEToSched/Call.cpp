@@ -58,13 +58,18 @@ Attribute Call::plan(Value plan) {
   return addTable(host);
 }
 
-Attribute Call::rows(Value tensor) {
-  Value plan = conversion.getPlan(tensor);
+FailureOr<Attribute> Call::rows(Value tensor) {
+  auto [plan, index] = conversion.getPlanRows(tensor);
   if (!plan)
     return conversion.i64(cast<RankedTensorType>(tensor.getType()).getDimSize(0));
+  FailureOr<Attribute> number = index ? this->index(index) : Attribute();
+  if (failed(number))
+    return failure();
   auto table = cast<sched::TableAddressAttr>(addTable(conversion.planTables.at(plan).first));
-  return sched::RowsAttr::get(op->getContext(), table.getIndex());
+  return Attribute(sched::RowsAttr::get(op->getContext(), table.getIndex(), *number));
 }
+
+FailureOr<Attribute> Call::iteration(Value index) { return index ? this->index(index) : conversion.i64(0); }
 
 FailureOr<Attribute> Call::index(Value number) {
   APInt constant;
@@ -74,14 +79,17 @@ FailureOr<Attribute> Call::index(Value number) {
   auto loop = dyn_cast<sched::LoopOp>(conversion.builder.getInsertionBlock()->getParentOp());
   if (it == conversion.indices.end() || !loop || loop.getCounter() != it->second.counter)
     return op->emitOpError("takes a number that is neither constant nor the index of the innermost loop around it");
-  SmallVector<int64_t> numbers;
-  for (int64_t trip = 0, trips = loop.getTripCount(); trip < trips; ++trip)
-    numbers.push_back(it->second.from + trip * it->second.step);
-  Builder &builder = conversion.builder;
-  auto elements = RankedTensorType::get({static_cast<int64_t>(numbers.size()), 1}, builder.getI64Type());
-  Value table = sched::TableOp::create(conversion.builder, op->getLoc(),
-                                       MemRefType::get(elements.getShape(), elements.getElementType()),
-                                       DenseIntElementsAttr::get(elements, numbers));
+  Value &table = conversion.indexTables[number];
+  if (!table) {
+    SmallVector<int64_t> numbers;
+    for (int64_t trip = 0, trips = loop.getTripCount(); trip < trips; ++trip)
+      numbers.push_back(it->second.from + trip * it->second.step);
+    OpBuilder before(loop);
+    auto elements = RankedTensorType::get({static_cast<int64_t>(numbers.size()), 1}, before.getI64Type());
+    table =
+        sched::TableOp::create(before, op->getLoc(), MemRefType::get(elements.getShape(), elements.getElementType()),
+                               DenseIntElementsAttr::get(elements, numbers));
+  }
   return sched::CellAttr::get(op->getContext(), cast<sched::TableAddressAttr>(addTable(table)).getIndex(), 0, 0);
 }
 

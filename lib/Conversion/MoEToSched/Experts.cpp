@@ -19,13 +19,26 @@ static_assert(static_cast<int>(Score::Softmax) == PLR_SOFTMAX &&
                   static_cast<int>(Score::Sigmoid) == PLR_SIGMOID,
               "the compiler's scores are the runtime's");
 
+/// The iteration that an op names; null for none.
+static Value getIteration(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<DispatchOp, CombineOp, GroupedMatmulOp, GroupedMatmulGradOp>([](auto routed) { return routed.getIndex(); })
+      .Default(Value());
+}
+
 LogicalResult FunctionConversion::checkPlans(Operation *op) {
-  Value plan;
+  std::optional<PlanRows> all;
   for (Value operand : op->getOperands()) {
-    Value own = isa<PlanType>(operand.getType()) ? operand : getPlan(operand);
-    if (own && plan && own != plan)
+    PlanRows rows = getPlanRows(operand);
+    if (isa<PlanType>(operand.getType()))
+      rows = {operand, getIteration(op)};
+    if (!rows.plan)
+      continue;
+    if (all && all->plan != rows.plan)
       return op->emitOpError("has operands of two plans, whose numbers of rows are not the same when the step runs");
-    plan = own ? own : plan;
+    if (all && !(*all == rows))
+      return op->emitOpError("has rows of another iteration of the plan than its own");
+    all = rows;
   }
   return success();
 }
@@ -46,32 +59,47 @@ static std::optional<plr_type> getCollectiveType(Type tensor) {
 
 LogicalResult FunctionConversion::lowerPlan(PlanOp op) {
   PlanType type = op.getPlan().getType();
-  int64_t hostBytes = plr_footprint_plan_host(type.getRanks(), type.getExperts()),
-          deviceBytes = plr_footprint_plan_device(type.getRanks(), type.getTokens(), type.getTopK());
+  int64_t hostBytes = plr_footprint_plan_host(type.getRanks(), type.getExperts(), type.getHelperSlots(),
+                                              type.getChunks(), type.getLeaves()),
+          deviceBytes = plr_footprint_plan_device(type.getTokens(), type.getTopK());
   auto makeSlot = [&](sched::Space space, int64_t bytes) -> Value {
     return sched::SlotOp::create(builder, op.getLoc(), MemRefType::get({bytes}, builder.getI8Type()), space,
                                  getTag(op));
   };
   Value host = makeSlot(sched::Space::Host, hostBytes), device = makeSlot(sched::Space::Device, deviceBytes);
+  LeastLoadedAttr balance = op.getBalanceAttr();
+  // plr_plan_shape
+  SmallVector<Attribute> shape = {i64(type.getTokens()),
+                                  i64(type.getTopK()),
+                                  i64(type.getExperts()),
+                                  i64(type.getHelperSlots()),
+                                  i64(type.getChunks()),
+                                  i64(type.getLeaves()),
+                                  i64(type.getCapacity()),
+                                  i64(balance ? balance.getAlphaNumerator() : 0),
+                                  i64(balance ? balance.getAlphaDenominator() : 1),
+                                  i64(balance ? balance.getMinRows() : 1),
+                                  i64(balance ? balance.getThresholdNumerator() : 1),
+                                  i64(balance ? balance.getThresholdDenominator() : 1)};
   Call call(*this, op);
   Attribute hostPlace = call.writePlace(host), devicePlace = call.writePlace(device);
-  call.emit("plr_plan_fill",
-            {sched::GroupArgumentAttr::get(op.getContext()), i64(type.getTokens()), i64(type.getTopK()),
-             i64(type.getExperts()), call.read(op.getIds()), hostPlace, i64(hostBytes), devicePlace, i64(deviceBytes)});
+  call.emit("plr_plan_fill", {sched::GroupArgumentAttr::get(op.getContext()),
+                              sched::StructAttr::get(op.getContext(), builder.getArrayAttr(shape)),
+                              call.read(op.getIds()), hostPlace, i64(hostBytes), devicePlace, i64(deviceBytes)});
   ResultRange results = call.getCreated()->getResults();
   planTables[op.getPlan()] = {results[1], results[2]};
   sched::FenceOp::create(builder, op.getLoc(), results[0]);
   return success();
 }
 
-/// Staging of an exchange between tokens and experts, for any routing.
+/// Staging of an exchange between tokens and experts: of what an iteration's tokens send.
 static int64_t getStagingBytes(PlanType plan, Value rows, Value values) {
   int64_t rowBytes = 0;
   if (rows) {
     auto type = cast<RankedTensorType>(rows.getType());
     rowBytes = type.getDimSize(1) * type.getElementTypeBitWidth() / 8;
   }
-  return plr_footprint_exchange(plan.getRanks(), plan.getTokens() * plan.getTopK(), plan.getMaxRows(), rowBytes,
+  return plr_footprint_exchange(plan.getRanks(), plan.getIterationTokens() * plan.getTopK(), rowBytes,
                                 values != nullptr);
 }
 
@@ -108,10 +136,14 @@ LogicalResult FunctionConversion::lowerCollective(Operation *op) {
     return lowerPlan(plan);
   if (auto dispatch = dyn_cast<DispatchOp>(op)) {
     for (Value result : op->getResults())
-      plans[result] = dispatch.getPlan();
+      planRows[result] = {dispatch.getPlan(), dispatch.getIndex()};
+    FailureOr<Attribute> iteration = call.iteration(dispatch.getIndex());
+    if (failed(iteration))
+      return failure();
     Value input = dispatch.getInput(), values = dispatch.getValues();
     Attribute rows = call.out(dispatch.getRows()), rowValues = call.out(dispatch.getRowValues());
     SmallVector<Attribute> arguments = {call.plan(dispatch.getPlan()),
+                                        *iteration,
                                         typeOf(input),
                                         columns(input),
                                         call.read(input),
@@ -124,8 +156,20 @@ LogicalResult FunctionConversion::lowerCollective(Operation *op) {
   }
   if (auto combine = dyn_cast<CombineOp>(op)) {
     Value rows = combine.getRows(), values = combine.getRowValues();
-    Attribute result = call.out(combine.getResult()), tokenValues = call.out(combine.getValues());
+    FailureOr<Attribute> iteration = call.iteration(combine.getIndex());
+    if (failed(iteration))
+      return failure();
+    // An iteration writes its tokens alone: the result is what it was put into, with some rows written again.
+    auto place = [&](MutableOperandRange init, Value result) {
+      if (init.empty())
+        return call.out(result);
+      take(init[0], result);
+      return call.update(result);
+    };
+    Attribute result = place(combine.getInitMutable(), combine.getResult()),
+              tokenValues = place(combine.getValuesInitMutable(), combine.getValues());
     SmallVector<Attribute> arguments = {call.plan(combine.getPlan()),
+                                        *iteration,
                                         typeOf(rows),
                                         columns(rows),
                                         call.read(rows),
@@ -137,6 +181,21 @@ LogicalResult FunctionConversion::lowerCollective(Operation *op) {
     return success();
   }
 
+  if (auto migrate = dyn_cast<MigrateExpertsOp>(op)) {
+    Attribute result = call.out(migrate.getResult());
+    int64_t count = migrate.getWeights().getType().getNumElements() / migrate.getPlan().getType().getLocalExperts();
+    call.emit("plr_migrate_experts", {call.plan(migrate.getPlan()), type(migrate.getWeights()), i64(count),
+                                      call.read(migrate.getWeights()), result});
+    return success();
+  }
+  if (auto back = dyn_cast<ReturnExpertGradsOp>(op)) {
+    take(back.getGradsMutable(), back.getResult());
+    Attribute result = call.update(back.getResult());
+    int64_t count = back.getGrads().getType().getNumElements() / back.getPlan().getType().getLocalExperts();
+    call.emit("plr_return_expert_grads",
+              {call.plan(back.getPlan()), i64(count), call.read(back.getHelperGrads()), result});
+    return success();
+  }
   if (auto shift = dyn_cast<ShiftOp>(op))
     return lowerShift(shift);
   if (op->getNumOperands() != 1 || op->getNumResults() != 1)
@@ -180,12 +239,20 @@ LogicalResult FunctionConversion::lowerExperts(Operation *op) {
     return failure();
   Call call(*this, op);
   auto columns = [](Value tensor) { return cast<RankedTensorType>(tensor.getType()).getDimSize(1); };
+  auto tokens = [&](Value logits) { return i64(cast<RankedTensorType>(logits.getType()).getDimSize(0)); };
+  Attribute rows; // Of all operands alike.
+  if (isa<SwiGLUOp, SwiGLUGradOp, ScaleRowsOp, RowDotOp>(op)) {
+    FailureOr<Attribute> found = call.rows(op->getOperand(0));
+    if (failed(found))
+      return failure();
+    rows = *found;
+  }
   /// The result of an op on rows has as many.
   auto follow = [&](Value rows) {
-    if (Value plan = getPlan(rows))
+    if (PlanRows own = getPlanRows(rows); own.plan)
       for (Value result : op->getResults())
-        if (ShapedType::isDynamic(cast<RankedTensorType>(result.getType()).getDimSize(0)))
-          plans[result] = plan;
+        if (isRoutedType(result.getType()))
+          planRows[result] = own;
   };
   auto getType = [](Value value) { return getElementTypeOrSelf(value.getType()).isBF16() ? PLR_BF16 : PLR_F32; };
   /// A struct of these fields.
@@ -208,40 +275,40 @@ LogicalResult FunctionConversion::lowerExperts(Operation *op) {
       .Case<RouteOp>([&](RouteOp o) {
         Attribute ids = call.out(o.getIds()), weights = call.out(o.getWeights()), counts = call.out(o.getCounts());
         call.emit("plr_route",
-                  {routing(o.getRouting(), columns(o.getLogits())), call.rows(o.getLogits()), call.read(o.getLogits()),
+                  {routing(o.getRouting(), columns(o.getLogits())), tokens(o.getLogits()), call.read(o.getLogits()),
                    call.read(o.getBias()), call.read(o.getTokenCount()), ids, weights, counts});
         return success();
       })
       .Case<RouteGradOp>([&](RouteGradOp o) {
         Attribute result = call.out(o.getResult());
         call.emit("plr_route_grad",
-                  {routing(o.getRouting(), columns(o.getLogits())), call.rows(o.getLogits()),
-                   call.read(o.getCotangent()), call.read(o.getLogits()), call.read(o.getIds()), result});
+                  {routing(o.getRouting(), columns(o.getLogits())), tokens(o.getLogits()), call.read(o.getCotangent()),
+                   call.read(o.getLogits()), call.read(o.getIds()), result});
         return success();
       })
       .Case<BalanceLossOp>([&](BalanceLossOp o) {
         Attribute result = call.out(o.getResult());
-        call.emit("plr_balance_loss", {balance(o), call.rows(o.getLogits()), call.read(o.getLogits()),
+        call.emit("plr_balance_loss", {balance(o), tokens(o.getLogits()), call.read(o.getLogits()),
                                        call.read(o.getCounts()), call.read(o.getIds()), result});
         return success();
       })
       .Case<BalanceLossGradOp>([&](BalanceLossGradOp o) {
         Attribute result = call.out(o.getResult());
         call.emit("plr_balance_loss_grad",
-                  {balance(o), call.rows(o.getLogits()), call.read(o.getCotangent()), call.read(o.getLogits()),
+                  {balance(o), tokens(o.getLogits()), call.read(o.getCotangent()), call.read(o.getLogits()),
                    call.read(o.getCounts()), call.read(o.getIds()), result});
         return success();
       })
       .Case<ZLossOp>([&](ZLossOp o) {
         Attribute result = call.out(o.getResult());
-        call.emit("plr_z_loss", {call.rows(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()),
+        call.emit("plr_z_loss", {tokens(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()),
                                  f32(o.getCoefficient()), call.read(o.getLogits()), result});
         return success();
       })
       .Case<ZLossGradOp>([&](ZLossGradOp o) {
         Attribute result = call.out(o.getResult());
         call.emit("plr_z_loss_grad",
-                  {call.rows(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
+                  {tokens(o.getLogits()), i64(columns(o.getLogits())), i64(o.getTokens()), f32(o.getCoefficient()),
                    call.read(o.getCotangent()), call.read(o.getLogits()), result});
         return success();
       })
@@ -254,51 +321,60 @@ LogicalResult FunctionConversion::lowerExperts(Operation *op) {
       })
       .Case<GroupedMatmulOp>([&](GroupedMatmulOp o) {
         follow(o.getRows());
+        FailureOr<Attribute> iteration = call.iteration(o.getIndex());
+        if (failed(iteration))
+          return failure();
         Attribute result = call.out(o.getResult());
         int64_t n = columns(o.getResult()), k = columns(o.getRows());
         SmallVector<Attribute> arguments = {call.plan(o.getPlan()),
+                                            *iteration,
                                             i32(o.getTranspose()),
                                             type(o.getRows()),
                                             i64(n),
                                             i64(k),
                                             call.read(o.getRows()),
                                             call.read(o.getWeights()),
+                                            call.read(o.getHelpers()),
                                             result};
-        int64_t rows = o.getPlan().getType().getMaxRows();
+        int64_t mostRows = o.getPlan().getType().getMaxRows();
         call.addScratch(arguments,
-                        plr_grouped_gemm_workspace_bytes(gemm, o.getTranspose(), getType(o.getRows()), rows, n, k));
+                        plr_grouped_gemm_workspace_bytes(gemm, o.getTranspose(), getType(o.getRows()), mostRows, n, k));
         call.emit("plr_grouped_gemm", arguments);
         return success();
       })
       .Case<GroupedMatmulGradOp>([&](GroupedMatmulGradOp o) {
+        FailureOr<Attribute> iteration = call.iteration(o.getIndex());
+        if (failed(iteration))
+          return failure();
         bool accumulates = o.getInit() != nullptr;
-        Attribute result;
-        if (accumulates) {
-          take(o.getInitMutable()[0], o.getResult());
-          result = call.update(o.getResult());
-        } else {
-          result = call.out(o.getResult());
-        }
-        int64_t m = columns(o.getA()), n = columns(o.getB()), rows = o.getPlan().getType().getMaxRows();
-        SmallVector<Attribute> arguments = {
-            call.plan(o.getPlan()), i32(accumulates),    type(o.getA()), type(o.getResult()), i64(m), i64(n),
-            call.read(o.getA()),    call.read(o.getB()), result};
+        auto place = [&](MutableOperandRange init, Value result) {
+          if (init.empty())
+            return call.out(result);
+          take(init[0], result);
+          return call.update(result);
+        };
+        Attribute result = place(o.getInitMutable(), o.getResult()),
+                  helperResult = place(o.getHelperInitMutable(), o.getHelperResult());
+        int64_t m = columns(o.getA()), n = columns(o.getB()), mostRows = o.getPlan().getType().getMaxRows();
+        SmallVector<Attribute> arguments = {call.plan(o.getPlan()), *iteration, i32(accumulates), type(o.getA()),
+                                            type(o.getResult()),    i64(m),     i64(n),           call.read(o.getA()),
+                                            call.read(o.getB()),    result,     helperResult};
         call.addScratch(arguments, plr_grouped_gemm_grad_workspace_bytes(gemm, accumulates, getType(o.getA()),
-                                                                         getType(o.getResult()), rows, m, n));
+                                                                         getType(o.getResult()), mostRows, m, n));
         call.emit("plr_grouped_gemm_grad", arguments);
         return success();
       })
       .Case<SwiGLUOp>([&](SwiGLUOp o) {
         follow(o.getInput());
         Attribute result = call.out(o.getResult());
-        call.emit("plr_swiglu", {type(o.getInput()), call.rows(o.getInput()), i64(columns(o.getResult())),
-                                 call.read(o.getInput()), result});
+        call.emit("plr_swiglu",
+                  {type(o.getInput()), rows, i64(columns(o.getResult())), call.read(o.getInput()), result});
         return success();
       })
       .Case<SwiGLUGradOp>([&](SwiGLUGradOp o) {
         follow(o.getInput());
         Attribute result = call.out(o.getResult());
-        call.emit("plr_swiglu_grad", {type(o.getInput()), call.rows(o.getInput()), i64(columns(o.getCotangent())),
+        call.emit("plr_swiglu_grad", {type(o.getInput()), rows, i64(columns(o.getCotangent())),
                                       call.read(o.getCotangent()), call.read(o.getInput()), result});
         return success();
       })
@@ -306,15 +382,15 @@ LogicalResult FunctionConversion::lowerExperts(Operation *op) {
         follow(o.getInput());
         reuse(o.getInputMutable(), o.getResult());
         Attribute result = call.write(o.getResult());
-        call.emit("plr_scale_rows", {type(o.getInput()), call.rows(o.getInput()), i64(columns(o.getInput())),
-                                     call.read(o.getInput()), call.read(o.getFactors()), result});
+        call.emit("plr_scale_rows", {type(o.getInput()), rows, i64(columns(o.getInput())), call.read(o.getInput()),
+                                     call.read(o.getFactors()), result});
         return success();
       })
       .Case<RowDotOp>([&](RowDotOp o) {
         follow(o.getA());
         Attribute result = call.out(o.getResult());
-        call.emit("plr_row_dot", {type(o.getA()), call.rows(o.getA()), i64(columns(o.getA())), call.read(o.getA()),
-                                  call.read(o.getB()), result});
+        call.emit("plr_row_dot",
+                  {type(o.getA()), rows, i64(columns(o.getA())), call.read(o.getA()), call.read(o.getB()), result});
         return success();
       })
       .Default([&](Operation *) { return op->emitOpError("is not lowered to the runtime"); });

@@ -71,7 +71,8 @@ void FunctionConversion::allocate(Operation *op, Value result) {
   }
   if (allocateInPlace(op, result))
     return;
-  Value plan = getPlan(result);
+  // Rows of one iteration of many: even a pool gives the most that there can be.
+  Value plan = getPlanRows(result).iteration ? Value() : getPlan(result);
   Value slot = sched::SlotOp::create(builder, op->getLoc(), getMemory(result), sched::Space::Device, getTag(op),
                                      plan ? planTables.at(plan).first : Value());
   buffers.bind(result, {buffers.add(slot, getTensorBytes(result.getType()), /*isOwned=*/true, /*isWritable=*/true)});
@@ -104,8 +105,8 @@ bool mlir::plateau::isReadBeside(OpOperand &operand, const Buffers &buffers) {
 
 void FunctionConversion::take(OpOperand &operand, Value result) {
   Operation *op = operand.getOwner();
-  if (Value plan = getPlan(operand.get()))
-    plans[result] = plan;
+  if (PlanRows rows = getPlanRows(operand.get()); rows.plan)
+    planRows[result] = rows;
   if (buffers.canTake(operand.get(), op) && !isReadBeside(operand, buffers)) {
     buffers.bind(result, buffers.getView(operand.get()));
     contents[result] = contents.lookup(operand.get());

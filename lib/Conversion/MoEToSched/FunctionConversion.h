@@ -83,10 +83,16 @@ private:
   // The vocabulary loss (Vocabulary.cpp).
   LogicalResult lowerVocabulary(Operation *op);
 
-  /// Fails when rows of two plans meet in one op.
+  /// Whose rows a tensor has: those of a plan, in an iteration when there are several.
+  struct PlanRows {
+    Value plan, iteration;
+    bool operator==(const PlanRows &other) const { return plan == other.plan && iteration == other.iteration; }
+  };
+  /// Fails when rows of two plans, or of two iterations, meet in one op.
   LogicalResult checkPlans(Operation *op);
-  /// The plan whose rows a tensor has; null for one whose rows are static.
-  Value getPlan(Value tensor) { return plans.lookup(tensor); }
+  /// The plan is null for a tensor whose rows are static.
+  PlanRows getPlanRows(Value tensor) { return planRows.lookup(tensor); }
+  Value getPlan(Value tensor) { return getPlanRows(tensor).plan; }
 
   // Numbers among the arguments of a call.
   Attribute i32(int64_t value) { return builder.getI32IntegerAttr(value); }
@@ -128,7 +134,7 @@ private:
   Location loc = function.getLoc();
   SmallVector<sched::BufferOp> resultBuffers;
   llvm::DenseMap<Value, Content> contents;
-  llvm::DenseMap<Value, Value> plans; ///< Of values whose first dimension is dynamic.
+  llvm::DenseMap<Value, PlanRows> planRows; ///< Of values whose first dimension is dynamic.
   /// What a plan is in the program: a table of the host space and one of the device space.
   llvm::DenseMap<Value, std::pair<Value, Value>> planTables;
   /// Of loops' induction values: the counter, the first value and the step.
@@ -137,7 +143,8 @@ private:
     int64_t from, step;
   };
   llvm::DenseMap<Value, Index> indices;
-  int64_t collectives = 0; ///< So far.
+  llvm::DenseMap<Value, Value> indexTables; ///< What each takes in the iterations of its loop.
+  int64_t collectives = 0;                  ///< So far.
 };
 
 /// Whether another operand of the op has bytes of `operand`, which the op would then overwrite before or while it reads
@@ -159,8 +166,10 @@ public:
   Attribute update(Value result);
   /// The plan as an argument.
   Attribute plan(Value plan);
-  /// Rows of a tensor, static or of its plan.
-  Attribute rows(Value tensor);
+  /// Rows of a tensor, static or of its plan; fails when they are those of an iteration of another loop.
+  FailureOr<Attribute> rows(Value tensor);
+  /// The number of a plan's iteration; 0 for none.
+  FailureOr<Attribute> iteration(Value index);
   /// A number that is constant, or the index of the innermost loop around the op.
   FailureOr<Attribute> index(Value number);
   /// Address and size of scratch memory that the call may also take from the pool.

@@ -20,6 +20,27 @@ LogicalResult FunctionConversion::lowerBlock(Block &block) {
   return success();
 }
 
+/// The plan by which all calls of a loop are, iteration by iteration; null when there is none.
+static Value findPlan(sched::LoopOp loop) {
+  Value plan;
+  for (Operation &op : loop.getBody().front()) {
+    auto call = dyn_cast<sched::LaneOpInterface>(op);
+    if (!call && !isa<sched::LoopOp>(op))
+      continue;
+    if (!call || call.getTables().empty())
+      return {};
+    auto isPlan = [](Value table) {
+      auto fill = table.getDefiningOp<sched::CollectiveOp>();
+      return fill && fill.getCallee() == "plr_plan_fill";
+    };
+    auto found = llvm::find_if(call.getTables(), isPlan);
+    if (found == call.getTables().end() || (plan && *found != plan) || call.getTables().size() < 2)
+      return {};
+    plan = *found;
+  }
+  return plan;
+}
+
 LogicalResult FunctionConversion::lowerFor(scf::ForOp op) {
   APInt bounds[3];
   for (auto [bound, value] : llvm::zip_equal(bounds, ValueRange{op.getLowerBound(), op.getUpperBound(), op.getStep()}))
@@ -38,7 +59,8 @@ LogicalResult FunctionConversion::lowerFor(scf::ForOp op) {
   int64_t trips = to > from ? llvm::divideCeil(to - from, step) : 0;
   auto inFlight = op->getAttrOfType<IntegerAttr>("moe.in_flight");
   auto loop = sched::LoopOp::create(builder, op.getLoc(), TypeRange(inits), /*from=*/0, trips,
-                                    inFlight ? builder.getI64IntegerAttr(inFlight.getInt()) : IntegerAttr(), inits);
+                                    inFlight ? builder.getI64IntegerAttr(inFlight.getInt()) : IntegerAttr(),
+                                    /*until=*/Value(), /*untilBehind=*/IntegerAttr(), inits);
   Block &body = loop.getBody().emplaceBlock();
   Value counter = body.addArgument(builder.getIndexType(), op.getLoc());
   for (auto [init, argument] : llvm::zip_equal(inits, op.getRegionIterArgs()))
@@ -49,6 +71,10 @@ LogicalResult FunctionConversion::lowerFor(scf::ForOp op) {
     builder.setInsertionPointToStart(&body);
     if (failed(lowerBlock(*op.getBody())))
       return failure();
+  }
+  if (Value plan = findPlan(loop)) {
+    loop.getUntilMutable().assign(plan);
+    loop.setUntilBehind(1);
   }
   for (auto [index, result, argument] : llvm::enumerate(op.getResults(), op.getRegionIterArgs())) {
     buffers.bind(result, buffers.getView(argument));

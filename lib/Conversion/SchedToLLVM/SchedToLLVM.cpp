@@ -173,53 +173,58 @@ Value ProgramLowering::getCell(LaneOpInterface op, CellAttr cell) {
 }
 
 LogicalResult ProgramLowering::addArgument(LaneOpInterface op, Attribute argument, SmallVectorImpl<Value> &values) {
-  Value value =
-      llvm::TypeSwitch<Attribute, Value>(argument)
-          .Case<IntegerAttr, FloatAttr>([&](auto number) { return calls.number(loc, number); })
-          .Case<ReadAttr>([&](auto read) { return getAddress(op.getReads()[read.getIndex()]); })
-          .Case<WriteAttr>([&](auto write) -> Value {
-            Value place = op.getWrites()[write.getIndex()];
-            auto slot = place.getDefiningOp<SlotOp>();
-            return usesPool && slot && slot.getScratch() ? calls.null(loc) : getAddress(place);
-          })
-          .Case<BytesAttr>([&](auto bytes) {
-            Value place = op.getWrites()[bytes.getIndex()];
-            return calls.i64(loc, usesPool ? int64_t(PLR_FROM_POOL) : getBytes(place.getType()));
-          })
-          .Case<TableAddressAttr>([&](auto table) { return getAddress(op.getTables()[table.getIndex()]); })
-          .Case<RowsAttr>([&](auto rows) {
-            return calls.call(loc, "plr_plan_rows", getAddress(op.getTables()[rows.getTable()]), builder.getI64Type());
-          })
-          .Case<CellAttr>([&](auto cell) { return getCell(op, cell); })
-          .Case<NullAttr>([&](auto) { return calls.null(loc); })
-          .Case<GroupArgumentAttr>([&](auto) {
-            auto collective = cast<CollectiveOp>(op);
-            return getGroup(op, collective.getGridAttr(), collective.getAxesAttr());
-          })
-          .Case<GroupRankAttr>([&](auto rank) -> Value {
-            Value group = getGroup(op, rank.getGrid(), rank.getAxes());
-            if (!group)
-              return {};
-            Value place = calls.call(loc, "plr_group_rank", group, builder.getI32Type());
-            return LLVM::SExtOp::create(builder, loc, builder.getI64Type(), place);
-          })
-          .Case<DenseI64ArrayAttr>([&](auto array) { return calls.array(loc, array.asArrayRef()); })
-          .Case<StructAttr>([&](auto fields) -> Value {
-            if (!llvm::all_of(fields.getFields(), llvm::IsaPred<IntegerAttr, FloatAttr>))
-              return {}; // Said below.
-            return calls.structure(loc, fields.getFields());
-          })
-          .Case<FlatSymbolRefAttr>([&](auto symbol) {
-            return LLVM::AddressOfOp::create(builder, loc, calls.getPointerType(), symbol).getResult();
-          })
-          .Case<PointersAttr>([&](auto pointers) -> Value {
-            SmallVector<Value> elements;
-            for (Attribute element : pointers.getElements())
-              if (failed(addArgument(op, element, elements)))
-                return {};
-            return pointerArray(elements);
-          })
-          .Default([&](Attribute) { return Value(); });
+  Value value = llvm::TypeSwitch<Attribute, Value>(argument)
+                    .Case<IntegerAttr, FloatAttr>([&](auto number) { return calls.number(loc, number); })
+                    .Case<ReadAttr>([&](auto read) { return getAddress(op.getReads()[read.getIndex()]); })
+                    .Case<WriteAttr>([&](auto write) -> Value {
+                      Value place = op.getWrites()[write.getIndex()];
+                      auto slot = place.getDefiningOp<SlotOp>();
+                      return usesPool && slot && slot.getScratch() ? calls.null(loc) : getAddress(place);
+                    })
+                    .Case<BytesAttr>([&](auto bytes) {
+                      Value place = op.getWrites()[bytes.getIndex()];
+                      return calls.i64(loc, usesPool ? int64_t(PLR_FROM_POOL) : getBytes(place.getType()));
+                    })
+                    .Case<TableAddressAttr>([&](auto table) { return getAddress(op.getTables()[table.getIndex()]); })
+                    .Case<RowsAttr>([&](auto rows) {
+                      Value iteration = calls.i64(loc, 0);
+                      if (auto number = dyn_cast_or_null<IntegerAttr>(rows.getIteration()))
+                        iteration = calls.number(loc, number);
+                      else if (auto cell = dyn_cast_or_null<CellAttr>(rows.getIteration()))
+                        iteration = getCell(op, cell);
+                      return calls.call(loc, "plr_plan_rows", {getAddress(op.getTables()[rows.getTable()]), iteration},
+                                        builder.getI64Type());
+                    })
+                    .Case<CellAttr>([&](auto cell) { return getCell(op, cell); })
+                    .Case<NullAttr>([&](auto) { return calls.null(loc); })
+                    .Case<GroupArgumentAttr>([&](auto) {
+                      auto collective = cast<CollectiveOp>(op);
+                      return getGroup(op, collective.getGridAttr(), collective.getAxesAttr());
+                    })
+                    .Case<GroupRankAttr>([&](auto rank) -> Value {
+                      Value group = getGroup(op, rank.getGrid(), rank.getAxes());
+                      if (!group)
+                        return {};
+                      Value place = calls.call(loc, "plr_group_rank", group, builder.getI32Type());
+                      return LLVM::SExtOp::create(builder, loc, builder.getI64Type(), place);
+                    })
+                    .Case<DenseI64ArrayAttr>([&](auto array) { return calls.array(loc, array.asArrayRef()); })
+                    .Case<StructAttr>([&](auto fields) -> Value {
+                      if (!llvm::all_of(fields.getFields(), llvm::IsaPred<IntegerAttr, FloatAttr>))
+                        return {}; // Said below.
+                      return calls.structure(loc, fields.getFields());
+                    })
+                    .Case<FlatSymbolRefAttr>([&](auto symbol) {
+                      return LLVM::AddressOfOp::create(builder, loc, calls.getPointerType(), symbol).getResult();
+                    })
+                    .Case<PointersAttr>([&](auto pointers) -> Value {
+                      SmallVector<Value> elements;
+                      for (Attribute element : pointers.getElements())
+                        if (failed(addArgument(op, element, elements)))
+                          return {};
+                      return pointerArray(elements);
+                    })
+                    .Default([&](Attribute) { return Value(); });
   if (!value)
     return op->emitOpError() << "has an argument that is not lowered: " << argument;
   values.push_back(value);
@@ -256,7 +261,7 @@ LogicalResult ProgramLowering::lowerCall(LaneOpInterface op, StringRef callee, A
   bool makesPlan = usesPool && callee == "plr_plan_fill";
   if (makesPlan) {
     callee = "plr_plan_create"; // Which takes memory by itself, and waits until the rows are known.
-    arguments = builder.getArrayAttr(arguments.getValue().take_front(5));
+    arguments = builder.getArrayAttr(arguments.getValue().take_front(3));
   }
   if (!usesPool)
     for (Value place : op.getWrites())
@@ -287,8 +292,13 @@ LogicalResult ProgramLowering::lowerLoop(LoopOp op) {
       inits.push_back(events.at(init));
       carriedEvents.push_back(index);
     }
-  auto loop = scf::ForOp::create(builder, loc, calls.i64(loc, op.getFrom()), calls.i64(loc, op.getTo()),
-                                 calls.i64(loc, 1), inits);
+  Value from = calls.i64(loc, op.getFrom()), end = calls.i64(loc, op.getTo());
+  if (Value plan = op.getUntil()) {
+    Value iterations = calls.call(loc, "plr_plan_iterations", getAddress(plan), builder.getI64Type());
+    end = LLVM::SMinOp::create(builder, loc, end,
+                               LLVM::AddOp::create(builder, loc, iterations, calls.i64(loc, *op.getUntilBehind())));
+  }
+  auto loop = scf::ForOp::create(builder, loc, from, end, calls.i64(loc, 1), inits);
   counters[op.getCounter()] = loop.getInductionVar();
   for (auto [number, index] : llvm::enumerate(carriedEvents)) {
     events[op.getCarried()[index]] = loop.getRegionIterArg(number);
@@ -314,7 +324,7 @@ void ProgramLowering::allocate(SlotOp slot) {
   if (Value plan = slot.getRows()) {
     MemRefType type = slot.getType();
     int64_t rowBytes = getBytes(type) / std::max<int64_t>(type.getDimSize(0), 1);
-    Value rows = calls.call(loc, "plr_plan_rows", getAddress(plan), builder.getI64Type());
+    Value rows = calls.call(loc, "plr_plan_rows", {getAddress(plan), calls.i64(loc, 0)}, builder.getI64Type());
     bytes = LLVM::MulOp::create(builder, loc, rows, calls.i64(loc, rowBytes));
   }
   roots[slot] = calls.call(
