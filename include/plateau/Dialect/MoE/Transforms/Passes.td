@@ -242,6 +242,64 @@ def MoERingVocab : Pass<"moe-ring-vocab", "::mlir::func::FuncOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::shard::ShardDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def MoEPipelineDispatch : Pass<"moe-pipeline-dispatch", "::mlir::func::FuncOp"> {
+  let summary = "Take the rows of experts in iterations of bounded size, and even them out over ranks";
+  let description = [{
+    Gives each plan of routes (`moe.plan`) iterations and a balance, and puts a loop over the iterations in the place of the ops on its
+    rows. N tokens of each of R ranks choose k of E experts; a rank holds M = E / R of them.
+
+    **Chunks.** K = ceil(N / `chunk-tokens`), at most `max-chunks`; `max-chunks` alone is K. With neither, and `inflight-bytes`, K is the
+    least whose loops hold no more than that; otherwise it is 1. Chunk i has the tokens i, i + K, i + 2K, ....
+
+    **Capacity.** One token sends at most w rows to one rank: w = min(k, M + S) when its ids come from `moe.route`, otherwise k. No rank
+    receives more than C rows in an iteration, whatever the routing: with J leaves of each chunk, of which an iteration takes as many as fit, there
+    are K to K · J iterations. C is `capacity-rows`, at least R · w; or what `inflight-bytes` allows, at least 1.25 · k · ceil(N / K) (a
+    quarter above the mean); or R · w · ceil(N / K), which all tokens of a chunk on one rank would be, and J is then 1. u = floor(C / (R · w)) tokens
+    of a rank fit whatever they choose, and J = ceil(ceil(N / K) / u).
+
+    **Balance.** With `least-loaded` each rank has S = `helper-slots` places for experts of others. No rank computes more than
+    `alpha` times the mean number of rows while another may take what is above; pieces have at least `min-rows` rows. Below
+    `imbalance-threshold` (the fullest rank's rows over the mean) nothing moves. Weights come in front of each loop
+    (`moe.migrate_experts`), gradients go back behind it (`moe.return_expert_grads`). `min-rows=1024` and `alpha=1` are the settings
+    of the published method. On one rank there is nothing to even out.
+
+    **Loops.** Rows of a plan that ops hand on to each other are one component; its sinks are `moe.combine` and `moe.grouped_matmul_grad`.
+    Sinks that do not wait for each other share one loop with all that their rows need. So in a checkpoint region a layer's
+    second evaluation and its backward pass are one loop; without regions they are two, and the second computes rows again that the first has
+    dropped: a remark says what that costs. An iteration has three stages, `in-flight` of them are under way at a time: `moe.dispatch`,
+    experts, `moe.combine`. Gradients are added up in f32 and rounded behind the loop. With K · J = 1 there is no loop.
+
+    | a loop holds, of each value of rows with b bytes a row | |
+    |---|---|
+    | `moe.dispatch` makes it | C · b · (ceil((D − 1) / 2) + 1), with D = `in-flight` |
+    | others | C · b while it is read; those that `moe.combine` reads C · b · (floor((D − 1) / 2) + 1) |
+
+    and staging of what the tokens of a chunk send, S times the weights and f32 gradients of an expert, and the tables of the plan.
+
+    Remarks say for each plan what was chosen, and what was asked for and not done: more chunks than tokens, more helper slots than
+    experts of others, loops above the budget, rows that something else than an op on rows reads. With `strict` these are errors.
+
+    **Requires** that no later pass merges equal ops, which would keep one layer's helpers for another pass over it.
+    **Ensures** sums of a token in the same order; those of gradients by iteration; no op on rows whose result nothing reads.
+    **Does not** run twice on a plan.
+  }];
+  let options = [
+    Option<"chunkTokens", "chunk-tokens", "int64_t", "0", "tokens of a rank in a chunk; 0 for no wish">,
+    Option<"maxChunks", "max-chunks", "int64_t", "0", "the most chunks, and without chunk-tokens their number; 0 for no limit">,
+    Option<"capacityRows", "capacity-rows", "int64_t", "0", "the most rows that a rank receives in an iteration; 0 to derive it">,
+    Option<"inflightBytes", "inflight-bytes", "int64_t", "0", "the most bytes that a loop may hold; 0 for no limit">,
+    Option<"inFlight", "in-flight", "int64_t", "2", "iterations under way at a time">,
+    Option<"balance", "balance", "::std::string", "\"least-loaded\"", "none or least-loaded">,
+    Option<"alpha", "alpha", "::std::string", "\"1\"", "the most rows of a rank over the mean, as 1.25 or 5/4">,
+    Option<"minRows", "min-rows", "int64_t", "1024", "the fewest rows of an expert worth moving">,
+    Option<"imbalanceThreshold", "imbalance-threshold", "::std::string", "\"1.3\"", "the fullest rank's rows over the mean below which nothing moves">,
+    Option<"helperSlots", "helper-slots", "int64_t", "4", "experts of other ranks that a rank may hold">,
+    Option<"strict", "strict", "bool", "false", "make it an error that a wish cannot be met">
+  ];
+  let dependentDialects = ["::mlir::plateau::moe::MoEDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def MoEVerifySpaces : Pass<"moe-verify-spaces"> {
   let summary = "Check that nothing but slices touches tensors of the host space";
   let description = [{
