@@ -142,8 +142,11 @@ static int runTraining(ModuleOp module, RunOptions options, const TrainingOption
     summary->memory.print(program, notes);
   else
     summary->peaks.print(notes);
-  if (training.json && options.engine == Engine::Compiled)
-    summary->memory.printJSON(llvm::outs());
+  summary->dispatch.print(notes);
+  if (training.json && options.engine == Engine::Compiled) {
+    summary->dispatch.printJSON(llvm::outs());
+    summary->memory.printJSON(llvm::outs()); // The last line, for those who look for it there.
+  }
   if (summary->skipped > 0)
     notes << summary->skipped << " of " << summary->steps << " updates skipped: the gradient norm was not finite\n";
   if (auto error = recorder.finish(summary->seconds))

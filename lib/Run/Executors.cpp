@@ -91,6 +91,7 @@ static llvm::Expected<Executor> createCompiled(func::FuncOp function, const RunO
     executor.getTrace = [step = made->get()](int rank) { return step->getTrace(rank); };
     executor.clearTrace = [step = made->get()] { step->clearTrace(); };
   }
+  executor.getPlanRecords = [step = made->get()](int rank) { return step->getPlanRecords(rank); };
   executor.restart = [step = made->get()](uint64_t seed) { return step->restart(seed); };
   executor.step = std::move(*made);
 #ifdef PLATEAU_COUNTS_ALLOCATIONS

@@ -29,7 +29,8 @@ public:
   Data(llvm::raw_ostream &os, const StepCalls &calls, llvm::ArrayRef<plr_span> spans, const ReportFacts &facts)
       : json(os), calls(calls), spans(spans), facts(facts) {
     for (const plr_span &span : spans)
-      start = std::min(start.value_or(span.start_ns), span.start_ns);
+      if (span.call)
+        start = std::min(start.value_or(span.start_ns), span.start_ns);
   }
   void write();
 
@@ -198,12 +199,16 @@ void Data::write() {
 
 llvm::Error run::writeReport(llvm::StringRef path, const StepCalls &calls, llvm::ArrayRef<plr_span> spans,
                              const ReportFacts &facts) {
-  if (!spans.empty())
-    if (auto error = calls.check(spans))
-      return makeError("{0}: {1}", path, llvm::toString(std::move(error)));
+  std::vector<plr_span> aligned;
+  if (!spans.empty()) {
+    llvm::Expected<std::vector<plr_span>> found = calls.align(spans);
+    if (!found)
+      return makeError("{0}: {1}", path, llvm::toString(found.takeError()));
+    aligned = std::move(*found);
+  }
   std::string data;
   llvm::raw_string_ostream dataStream(data);
-  Data(dataStream, calls, spans, facts).write();
+  Data(dataStream, calls, aligned, facts).write();
 
   std::error_code code;
   llvm::raw_fd_ostream os(path, code, llvm::sys::fs::OF_Text);

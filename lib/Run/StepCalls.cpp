@@ -44,18 +44,46 @@ FailureOr<StepCalls> StepCalls::get(ProgramOp program) {
   return calls;
 }
 
-llvm::Error StepCalls::check(Spans spans) const {
-  if (spans.size() != calls.size())
-    return makeError("the step left {0} spans, but its program has {1} calls", spans.size(), calls.size());
-  for (auto [number, span] : llvm::enumerate(spans)) {
-    const Node &node = timeline.nodes[calls[number]];
-    llvm::StringRef callee = getCallee(node.op);
-    if (callee != span.call || static_cast<int>(*node.lane) != span.lane)
-      return makeError("span {0} of the step is of {1} on lane {2}, but call {0} of its program is {3} on lane {4}",
-                       number, span.call, stringifyLane(static_cast<Lane>(span.lane)), callee,
-                       stringifyLane(*node.lane));
+/// Whether the call may leave no span: it takes the rows of an iteration, which a plan may leave empty.
+static bool isOfIteration(Operation *op) {
+  auto args = op->getAttrOfType<ArrayAttr>("args");
+  return args && llvm::any_of(args, llvm::IsaPred<RowsAttr, TableAddressAttr>);
+}
+
+/// Whether a span is one of a call. Those that may leave none are told apart by their tags.
+static bool isSpanOf(const plr_span &span, const Node &node) {
+  if (getCallee(node.op) != span.call || static_cast<int>(*node.lane) != span.lane)
+    return false;
+  TagAttr tag = cast<LaneOpInterface>(node.op).getTag();
+  return !isOfIteration(node.op) ||
+         (span.tag && tag.getOp() == span.tag->op && tag.getLayer().value_or(-1) == span.tag->layer &&
+          static_cast<int>(tag.getPhase()) == span.tag->phase);
+}
+
+llvm::Expected<std::vector<plr_span>> StepCalls::align(Spans spans) const {
+  std::vector<plr_span> aligned(calls.size(), plr_span{});
+  size_t number = 0;
+  for (const plr_span &span : spans) {
+    size_t first = number;
+    while (number < calls.size() && !isSpanOf(span, timeline.nodes[calls[number]])) {
+      if (!isOfIteration(timeline.nodes[calls[number]].op))
+        break;
+      ++number;
+    }
+    if (number == calls.size() || !isSpanOf(span, timeline.nodes[calls[number]])) {
+      if (first == calls.size())
+        return makeError("the step left {0} spans, but its program has {1} calls", spans.size(), calls.size());
+      const Node &node = timeline.nodes[calls[first]];
+      return makeError("span {0} of the step is of {1} on lane {2}, but call {3} of its program is {4} on lane {5}",
+                       &span - spans.data(), span.call, stringifyLane(static_cast<Lane>(span.lane)), first,
+                       getCallee(node.op), stringifyLane(*node.lane));
+    }
+    aligned[number++] = span;
   }
-  return llvm::Error::success();
+  for (; number < calls.size(); ++number)
+    if (!isOfIteration(timeline.nodes[calls[number]].op))
+      return makeError("the step left {0} spans, but its program has {1} calls", spans.size(), calls.size());
+  return aligned;
 }
 
 std::vector<StepCalls::Time> StepCalls::getTimes(const Occupant &occupant, Spans spans) const {

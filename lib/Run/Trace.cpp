@@ -98,9 +98,10 @@ void Events::addBytes(int64_t rank, const StepCalls &calls, llvm::ArrayRef<plr_s
   };
   std::vector<Change> changes;
   std::array<std::array<int64_t, all + 1>, sched::Occupancy::numSpaces> live = {};
-  int64_t start = spans.front().start_ns;
+  int64_t start = std::numeric_limits<int64_t>::max();
   for (const plr_span &span : spans)
-    start = std::min(start, span.start_ns);
+    if (span.call)
+      start = std::min(start, span.start_ns);
   for (const sched::Occupant &occupant : calls.getOccupancy().occupants) {
     auto space = static_cast<int64_t>(occupant.space), component = static_cast<int64_t>(occupant.tag.getComponent());
     if (occupant.isBuffer()) {
@@ -195,13 +196,15 @@ llvm::Error TraceWriter::addStep(int64_t step, const RankSpans &spans, std::stri
       events.addSpan(rank, span);
     if (!calls || list.empty())
       continue;
-    if (auto error = calls->check(list)) {
-      why = llvm::toString(std::move(error));
+    llvm::Expected<std::vector<plr_span>> aligned = calls->align(list);
+    if (!aligned) {
+      why = llvm::toString(aligned.takeError());
       continue;
     }
-    events.addBytes(rank, *calls, list);
+    events.addBytes(rank, *calls, *aligned);
     for (const StepCalls::Flow &flow : calls->getFlows())
-      events.addArrow(rank, arrows++, list[flow.from], list[flow.to]);
+      if (const plr_span &from = (*aligned)[flow.from], &to = (*aligned)[flow.to]; from.call && to.call)
+        events.addArrow(rank, arrows++, from, to);
   }
   return write(events.take());
 }

@@ -29,6 +29,7 @@ private:
   llvm::Error checkFiles();
   llvm::Error setState(uint64_t seed);
   int64_t addMemory(StepReport &report);
+  void addDispatch();
   llvm::Error runStep();
   llvm::Error keepState();
   llvm::Expected<float> readScalar(unsigned result);
@@ -46,6 +47,7 @@ private:
   TrainingCounters counters;
   TrainingSummary summary;
   std::optional<int64_t> residentBefore; ///< The first step.
+  std::optional<int64_t> dispatchRanks;
 };
 } // namespace
 
@@ -165,6 +167,16 @@ int64_t Trainer::addMemory(StepReport &report) {
   return peak;
 }
 
+/// Where routes have iterations or helpers. Other plans take all rows at once, each at home: there is nothing to tell.
+void Trainer::addDispatch() {
+  if (!dispatchRanks || !executor.getPlanRecords)
+    return;
+  std::vector<std::vector<plr_plan_record>> records;
+  for (int rank = 0; rank < step.getRanks(); ++rank)
+    records.push_back(executor.getPlanRecords(rank));
+  summary.dispatch.addStep(records);
+}
+
 llvm::Error Trainer::runStep() {
   step.resetPeak();
   if (step.getProgram() && summary.steps <= measuredSteps)
@@ -195,6 +207,7 @@ llvm::Error Trainer::runStep() {
   report.skipped = !std::isfinite(*norm);
   report.tokensPerSecond = signature.batch.getGlobalTokens() / seconds;
   report.peakBytes = addMemory(report);
+  addDispatch();
   if (observer)
     if (auto error = observer(report.step, summary.memory))
       return error;
@@ -232,6 +245,9 @@ llvm::Expected<TrainingSummary> Trainer::run(uint64_t seed) {
     return error;
   if (auto error = setState(seed))
     return error;
+  dispatchRanks = getDispatchRanks(step.getFunction());
+  if (dispatchRanks)
+    summary.dispatch = DispatchReport(*dispatchRanks);
   if (sched::ProgramOp program = step.getProgram())
     summary.memory.spaces = getPlannedMemory(program);
   resetResidentPeak();

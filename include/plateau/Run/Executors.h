@@ -33,6 +33,8 @@ struct Executor {
   /// Compiled code, when options ask for a trace: all spans since clearTrace.
   std::function<std::vector<plr_span>(int rank)> getTrace;
   std::function<void()> clearTrace;
+  /// Compiled code: what came of the plans of routes that a rank made in the last run.
+  std::function<std::vector<plr_plan_record>(int rank)> getPlanRecords;
 };
 
 /// Makes the executor that `options` ask for. Causes that stand in the IR are reported as diagnostics.

@@ -36,11 +36,12 @@ public:
   const sched::Occupancy &getOccupancy() const { return *occupancy; }
   llvm::ArrayRef<Flow> getFlows() const { return flows; }
 
-  /// Fails when the spans of a step are not those of the program's calls.
-  llvm::Error check(Spans spans) const;
-  /// The span of a node; null of the host's own.
+  /// The spans of a step, one for each call, without a name for those of empty iterations that left none. Fails when
+  /// they are not those of the program's calls.
+  llvm::Expected<std::vector<plr_span>> align(Spans spans) const;
+  /// The span of a node, of aligned ones; null of the host's own, and of calls that left none.
   const plr_span *getSpan(int64_t node, Spans spans) const {
-    return numbers[node] < 0 ? nullptr : &spans[numbers[node]];
+    return numbers[node] < 0 || !spans[numbers[node]].call ? nullptr : &spans[numbers[node]];
   }
   /// From the start of the first call of a life that touches the bytes to the end of the last; lives that overlap, as
   /// those on several lanes do, are one. In order of time.

@@ -8,6 +8,7 @@
 #ifndef PLATEAU_RUN_TRAINING_H
 #define PLATEAU_RUN_TRAINING_H
 
+#include "plateau/Run/DispatchReport.h"
 #include "plateau/Run/Executors.h"
 #include "plateau/Run/Options.h"
 #include "plateau/Run/PlannedMemory.h"
@@ -24,6 +25,7 @@ struct TrainingSummary {
   double seconds = 0; ///< Time within the steps.
   PeakTable peaks;
   MemorySummary memory;
+  DispatchReport dispatch;
 };
 
 /// Writes on all ranks what one step reads besides its state: the data, the learning rate and the number of the update.
