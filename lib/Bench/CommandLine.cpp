@@ -4,11 +4,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
+#include "CommandLineTypes.h"
 #include "plateau/Run/MemoryLimits.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
-#include <CLI/CLI.hpp>
 
 using namespace mlir::plateau;
 using namespace mlir::plateau::bench;
@@ -28,31 +28,6 @@ static constexpr MoveWord moveWords[] = {{"standard", VocabMethod::Standard},
                                          {"activations", VocabMethod::RingActivations},
                                          {"none", VocabMethod::Tiles},
                                          {"auto", VocabMethod::Auto}};
-
-/// A decimal integer in low..high. (CLI11 alone would take 010 for 8.)
-template <typename Target>
-static CLI::Option *addInteger(CLI::App &app, const std::string &name, Target &target, int64_t low, int64_t high,
-                               const std::string &help) {
-  auto set = [&target, name, low, high](const std::string &text) {
-    int64_t value;
-    if (llvm::StringRef(text).getAsInteger(10, value) || value < low || value > high)
-      throw CLI::ValidationError(name, "'" + text + "' is no integer from " + std::to_string(low) + " to " +
-                                           std::to_string(high));
-    target = value;
-  };
-  return app.add_option_function<std::string>(name, set, help)->type_name("INT");
-}
-
-/// One of two words.
-static void addChoice(CLI::App &app, const std::string &name, bool &isSecond, const std::string &first,
-                      const std::string &second, const std::string &help) {
-  auto set = [&isSecond, name, first, second](const std::string &text) {
-    if (text != first && text != second)
-      throw CLI::ValidationError(name, "'" + text + "' is neither " + first + " nor " + second);
-    isSecond = text == second;
-  };
-  app.add_option_function<std::string>(name, set, help)->type_name(first + "|" + second);
-}
 
 static void addMove(CLI::App &app, llvm::SmallVector<VocabMethod> &methods) {
   auto set = [&methods](const std::string &text) {
@@ -100,11 +75,7 @@ static void declareVocab(CLI::App &app, VocabOptions &options) {
             "How much goes on to the next rank at once: all, or tile by tile in less memory (default shard)");
   app.add_flag("--plan-only", options.planOnly, "Plan and count, but run and allocate nothing");
   addInteger(app, "--repeat", options.repeat, 1, 1 << 20, "Timed runs of each method, after two others (default 5)");
-  auto setSeed = [&options](const std::string &text) {
-    if (llvm::StringRef(text).getAsInteger(10, options.seed))
-      throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64-1");
-  };
-  app.add_option_function<std::string>("--seed", setSeed, "Seed of the data (default 0)")->type_name("INT");
+  addSeed(app, options.seed);
   app.add_flag("--json", options.json, "Print one JSON object a method");
 }
 
@@ -117,8 +88,9 @@ static void checkSizes(const VocabOptions &options) {
     throw CLI::ValidationError("vocab", "tokens times hidden times vocabulary passes 2^59; give smaller sizes");
 }
 
-std::variant<VocabOptions, int> bench::parseCommandLine(int argc, const char *const *argv) {
+CommandLine bench::parseCommandLine(int argc, const char *const *argv) {
   VocabOptions options;
+  DispatchOptions dispatchOptions;
   CLI::App app("Compares methods for one part of a step: memory, bytes sent, time.", "plateau-bench");
   app.get_formatter()->column_width(34);
   app.require_subcommand(1);
@@ -127,8 +99,15 @@ std::variant<VocabOptions, int> bench::parseCommandLine(int argc, const char *co
   });
   CLI::App *vocab = app.add_subcommand("vocab", "Vocabulary loss and its gradients, from tokens' rows and the table");
   declareVocab(*vocab, options);
+  CLI::App *dispatch = app.add_subcommand(
+      "dispatch", "Experts of a layer and their gradients, from tokens' rows and routes to rows back at home");
+  declareDispatch(*dispatch, dispatchOptions);
   try {
     app.parse(argc, argv);
+    if (dispatch->parsed()) {
+      checkDispatch(dispatchOptions);
+      return dispatchOptions;
+    }
     checkSizes(options);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;

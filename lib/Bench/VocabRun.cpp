@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plateau/Bench/VocabRun.h"
+#include "Numbers.h"
 #include "plateau/Bench/VocabData.h"
 #include "plateau/Execution/CompiledExecutor.h"
 #include "plateau/Run/Error.h"
@@ -66,12 +67,6 @@ static VocabSeconds getSeconds(CompiledExecutor &executor, bool isTiled) {
     slowest.backward = std::max(slowest.backward, (end - forward) * 1e-9);
   }
   return slowest;
-}
-
-static double getMedian(std::vector<double> values) {
-  llvm::sort(values);
-  size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 /// Lets every method run on poisoned memory, and takes what it wrote and what it computed.

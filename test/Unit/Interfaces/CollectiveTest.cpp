@@ -84,7 +84,14 @@ TEST_F(CollectiveTest, PlansAndRowsGoAlongTheLastAxis) {
   CollectiveOpInterface op = get(plan);
   EXPECT_EQ(op.getCollectiveAxes(2), Axes({1}));
   EXPECT_EQ(op.getCollectiveAxes(1), Axes({0}));
-  EXPECT_EQ(op.getSentBytes(4), 3 * 2 * 8); // To three others, the counts of their two experts.
+  // To three others the counts of their two experts; and the rows of four ranks, summed: 2 · 3/4 of them.
+  EXPECT_EQ(op.getSentBytes(4), 3 * 2 * 4 + 2 * 3 * 8);
+  op = get(
+      "%plan = moe.plan %ids balance <alpha = 1 over 1, min_rows = 1, "
+      "threshold = 1 over 1> on @grid : tensor<6x2xi32> -> !moe.plan<experts = 8, ranks = 4, tokens = 6, top_k = 2, "
+      "helper_slots = 1, chunks = 3, leaves = 2, capacity = 8>");
+  // Six iterations of three expert slots a rank, and the rows of eight experts.
+  EXPECT_EQ(op.getSentBytes(4), 6 * (3 * 3 * 4 + 2 * 3 * 8) + 3 * 8 * 4);
   op = get(std::string(plan) + rows);
   EXPECT_EQ(op.getCollectiveAxes(2), Axes({1}));
   EXPECT_EQ(op.getSentBytes(4), 12 * (20 + 4)); // 12 slots.
