@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 import safetensors.numpy
-from tools import BINARIES, ROOT, run, train
+from tools import BINARIES, ROOT, rewrite_dispatch, run, train
 
 STEPS, LEARNING_RATE, TOKENS, SEQUENCE = 3, 1e-2, 24, 8  # Tokens of a rank.
 RUNTIME = ROOT / "runtime"
@@ -104,20 +104,25 @@ def run_program(program, folder):
 CASES = {
     "dense": ("tiny-dense", 1, ["--weight-decay", "0.1"]),
     "experts": ("tiny", 2, ["--expert-ranks", "2", "--vocab-ranks", "2", "--checkpoint", "layer"]),
+    "dispatch": ("tiny", 2, ["--expert-ranks", "2", "--vocab-ranks", "2", "--checkpoint", "layer"]),
     "micro-batches": ("tiny-dense", 2, ["--vocab-ranks", "2", "--micro-batches", "3"]),
+}
+# Of plateau-run and plateau-compile.
+OPTIONS = {
+    "dispatch": rewrite_dispatch("max-chunks=5 capacity-rows=12 helper-slots=1 min-rows=2 imbalance-threshold=1"),
+    "micro-batches": ["--in-flight", 2],
 }
 
 
 @pytest.mark.parametrize("case, gemm, cpu", [
     ("dense", "onednn", "native"), ("dense", "reference", "generic"), ("experts", "onednn", "native"),
-    ("experts", "onednn", "generic"), ("micro-batches", "onednn", "native"),
+    ("experts", "onednn", "generic"), ("dispatch", "onednn", "native"), ("micro-batches", "onednn", "native"),
 ])  # fmt: skip
 def test_bits_of_plateau_run(case, gemm, cpu, runtime, tmp_path):
     model, ranks, flags = CASES[case]
     step = import_step(tmp_path / "step.mlir", model, ranks, *flags)
     ids = draw_tokens(tmp_path / "ids", ranks)
-    in_flight = ["--in-flight", 2] if case == "micro-batches" else []
-    common = ["--gemm", gemm, *in_flight]
+    common = ["--gemm", gemm, *OPTIONS.get(case, [])]
     train(step, tmp_path / "ids", 0, *common, "--save", tmp_path / "before", ranks=ranks)
     lines = train(step, tmp_path / "ids", STEPS, *common, "--save", tmp_path / "after", learning_rate=LEARNING_RATE, ranks=ranks)
 

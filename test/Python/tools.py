@@ -39,6 +39,21 @@ def train(step, data, steps, *flags, learning_rate=0.0, first=1, ranks=1, timeou
     return lines
 
 
+def json_lines(output):
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def losses_of(lines):
+    """The losses of the steps of a run with --json."""
+    return [line["loss"] for line in lines if "step" in line]
+
+
+def rewrite_dispatch(options, *before):
+    """The flags for rows of experts by iterations, after other passes."""
+    passes = [*before, f"moe-pipeline-dispatch{{{options}}}"]
+    return ["--rewrite", f"func.func({','.join(passes)})"]
+
+
 def read_tensors(path):
     """The tensors of a safetensors file in float64."""
     return {name: np.asarray(value).astype(np.float64) for name, value in safetensors.numpy.load_file(path).items()}
